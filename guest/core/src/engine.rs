@@ -1,0 +1,220 @@
+//! The one owner of the state: each export of the contract is a method here.
+//!
+//! Stages are plain functions that work on a transaction or return decisions; the engine opens the
+//! transaction, applies, and collects what must go out.
+
+use crate::capture;
+use crate::contract::{
+    Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, Failure, Injection, Instant, Invocation, Opened, Outcome, Outgoing,
+    PromptEvent, Result, SearchRequest, Selector, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
+};
+use crate::disk::Disk;
+use crate::settings::Settings;
+use crate::store::{SCHEMA_VERSION, Store, failure};
+use crate::work;
+use serde_json::json;
+use std::rc::Rc;
+
+/// What the host's models can do, as last told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Models {
+    /// The language model.
+    pub llm: Abilities,
+    /// The embedding model.
+    pub embedding: Option<EmbeddingModel>,
+}
+
+/// An open space.
+#[derive(Debug)]
+pub struct Engine {
+    store: Store,
+    settings: Settings,
+    models: Models,
+    outgoing: Vec<Outgoing>,
+}
+
+impl Engine {
+    /// Opens the space on `disk`; see `wit/lifecycle.wit`.
+    pub fn open(disk: Rc<dyn Disk>, config_json: &str, models: Models, _at: Instant) -> Result<(Self, Opened)> {
+        let settings = Settings::parse(config_json)?;
+        let mut store = Store::open(disk)?;
+        let resumed_requests = store.write(work::resume)?;
+        let opened = Opened { engine_version: env!("CARGO_PKG_VERSION").into(), schema_version: SCHEMA_VERSION, resumed_requests };
+        Ok((Self { store, settings, models, outgoing: Vec::new() }, opened))
+    }
+
+    /// Returns what must go to the host, in order, and forgets it. Call after every method.
+    pub fn drain(&mut self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.outgoing)
+    }
+
+    /// `lifecycle.flush`.
+    pub fn flush(&mut self, _at: Instant) -> Result<()> {
+        Ok(())
+    }
+
+    /// `lifecycle.close`.
+    pub fn close(self, _at: Instant) -> Result<()> {
+        self.store.close()
+    }
+
+    /// `lifecycle.status`.
+    pub fn status(&self) -> Result<String> {
+        let count = |table: &str| -> Result<u64> { self.store.db().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).map_err(failure) };
+        let status = json!({
+            "messages": count("messages")?,
+            "sessions": count("sessions")?,
+            "atoms": count("atoms")?,
+            "schema-version": SCHEMA_VERSION,
+            "timezone": self.settings.timezone.0,
+            "model": self.models.llm.model,
+        });
+        Ok(status.to_string())
+    }
+
+    /// `hooks.before-prompt-build`.
+    pub fn before_prompt_build(&mut self, _event: &PromptEvent) -> Result<Injection> {
+        Ok(Injection::default())
+    }
+
+    /// `hooks.after-tool-call`.
+    pub fn after_tool_call(&mut self, _event: &ToolEvent) -> Result<ToolReceipt> {
+        Err(Failure::unsupported("after-tool-call"))
+    }
+
+    /// `hooks.agent-end`.
+    pub fn agent_end(&mut self, event: &EndEvent) -> Result<CaptureReport> {
+        self.store.write(|tx| capture::capture(tx, event))
+    }
+
+    /// `hooks.session-end`.
+    pub fn session_end(&mut self, _event: &SessionEvent) -> Result<()> {
+        Ok(())
+    }
+
+    /// `hooks.assemble`.
+    pub fn assemble(&mut self, _request: &AssembleRequest) -> Result<Assembled> {
+        Err(Failure::unsupported("assemble"))
+    }
+
+    /// `hooks.report-usage`.
+    pub fn report_usage(&mut self, _model: &str, _estimated_tokens: u32, _reported_tokens: u32) -> Result<()> {
+        Err(Failure::unsupported("report-usage"))
+    }
+
+    /// `tools.call`.
+    pub fn call_tool(&mut self, invocation: &Invocation) -> Result<Answer> {
+        Err(Failure::not_found(format!("there is no tool `{}`", invocation.name)))
+    }
+
+    /// `work.tick`.
+    pub fn tick(&mut self, _now: Instant, models: Models) -> Result<Option<Instant>> {
+        self.models = models;
+        Ok(None)
+    }
+
+    /// `work.complete`.
+    pub fn complete(&mut self, _request_id: &str, _outcome: Outcome, _at: Instant) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// `memory.browse`.
+    pub fn browse(&self, _layer: &str, _filter: &Selector, _after: Option<&str>, _limit: u32) -> Result<String> {
+        Err(Failure::unsupported("browse"))
+    }
+
+    /// `memory.search`.
+    pub fn search(&mut self, _request: &SearchRequest) -> Result<String> {
+        Err(Failure::unsupported("search"))
+    }
+
+    /// `memory.trace`.
+    pub fn trace(&self, _id: &str) -> Result<String> {
+        Err(Failure::unsupported("trace"))
+    }
+
+    /// `memory.why`.
+    pub fn why(&self, _id: &str) -> Result<String> {
+        Err(Failure::unsupported("why"))
+    }
+
+    /// `memory.history`.
+    pub fn history(&self, _id: &str) -> Result<String> {
+        Err(Failure::unsupported("history"))
+    }
+
+    /// `memory.diff`.
+    pub fn diff(&self, _id: &str, _before: u32, _after: u32) -> Result<String> {
+        Err(Failure::unsupported("diff"))
+    }
+
+    /// `memory.rollback`.
+    pub fn rollback(&mut self, _id: &str, _revision: u32, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("rollback"))
+    }
+
+    /// `memory.edit`.
+    pub fn edit(&mut self, _id: &str, _text: &str, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("edit"))
+    }
+
+    /// `memory.pin`.
+    pub fn pin(&mut self, _id: &str, _pinned: bool, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("pin"))
+    }
+
+    /// `memory.forget`.
+    pub fn forget(&mut self, _which: &Selector, _confirmed: bool, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("forget"))
+    }
+
+    /// `memory.retry`.
+    pub fn retry(&mut self, _layer: &str, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("retry"))
+    }
+
+    /// `memory.backup`.
+    pub fn backup(&mut self, _name: &str, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("backup"))
+    }
+
+    /// `memory.restore`.
+    pub fn restore(&mut self, _name: &str, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("restore"))
+    }
+
+    /// `memory.export`.
+    pub fn export(&mut self, _name: &str, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("export"))
+    }
+
+    /// `memory.import`.
+    pub fn import(&mut self, _scope: &crate::contract::Scope, _records: &str, _dry_run: bool, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("import"))
+    }
+
+    /// `memory.rebuild`.
+    pub fn rebuild(&mut self, _at: Instant) -> Result<String> {
+        Err(Failure::unsupported("rebuild"))
+    }
+}
+
+/// `lifecycle.config-schema`.
+pub fn config_schema() -> String {
+    json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "default": Settings::default()}).to_string()
+}
+
+/// `hooks.query-text`.
+pub fn query_text(prompt: &str) -> String {
+    prompt.to_owned()
+}
+
+/// `hooks.before-message-write`.
+pub fn before_message_write(event: &WriteEvent) -> String {
+    event.content.clone()
+}
+
+/// `tools.list`.
+pub fn list_tools() -> String {
+    "[]".into()
+}

@@ -1,0 +1,190 @@
+//! L0: rows of scopes, sessions and messages.
+
+use crate::contract::{Failure, FailureCode, Instant, Result, Scope};
+use crate::store::failure;
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use sha2::{Digest, Sha256};
+
+/// Longest part of a scope, in bytes.
+pub const MAX_SCOPE_PART: usize = 512;
+
+/// A row of `scopes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScopeId(pub i64);
+
+/// A row of `sessions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SessionId(pub i64);
+
+/// A row of `messages`; grows in the order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MessageId(pub i64);
+
+/// What tells equal messages apart where the host has no ids: SHA-256 of role and cleaned text,
+/// cut to 16 bytes, and which of the equal messages of the session it is.
+pub type ContentDigest = [u8; 16];
+
+/// A message about to be stored.
+#[derive(Clone, Debug)]
+pub struct NewMessage<'a> {
+    /// The host's id, if it has one.
+    pub host_id: Option<&'a str>,
+    /// Digest of role and text.
+    pub digest: ContentDigest,
+    /// Which of the equal messages of the session.
+    pub occurrence: u32,
+    /// `user`, `assistant`, ...
+    pub role: &'a str,
+    /// Who speaks.
+    pub speaker: Option<&'a str>,
+    /// The cleaned text.
+    pub text: &'a str,
+    /// When it was said.
+    pub said_at: Instant,
+    /// When it arrived.
+    pub recorded_at: Instant,
+    /// May be distilled.
+    pub worth: bool,
+}
+
+/// A stored message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The row.
+    pub id: MessageId,
+    /// The id that people and models see.
+    pub uid: String,
+    /// Its session.
+    pub session: SessionId,
+    /// `user`, `assistant`, ...
+    pub role: String,
+    /// Who speaks.
+    pub speaker: Option<String>,
+    /// The text.
+    pub text: String,
+    /// When it was said.
+    pub said_at: Instant,
+}
+
+/// Returns the digest of a message's role and cleaned text.
+pub fn digest(role: &str, text: &str) -> ContentDigest {
+    let hash = Sha256::new().chain_update(role).chain_update([0]).chain_update(text).finalize();
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&hash[..16]);
+    digest
+}
+
+/// Returns a public id: `prefix` and 16 hex digits of the hash of `parts`, each ended by a NUL.
+pub fn uid(prefix: &str, parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part);
+        hash.update([0]);
+    }
+    let mut uid = String::from(prefix);
+    for byte in &hash.finalize()[..8] {
+        uid.push_str(&format!("{byte:02x}"));
+    }
+    uid
+}
+
+fn part(value: &str) -> Result<&str> {
+    if value.len() > MAX_SCOPE_PART {
+        return Err(Failure::new(FailureCode::TooLarge, format!("a part of the scope has {} bytes, the limit is {MAX_SCOPE_PART}", value.len())));
+    }
+    Ok(if value.is_empty() { "default" } else { value })
+}
+
+/// Returns the row of a scope, if anything was ever stored in it.
+pub fn find_scope(db: &Connection, scope: &Scope) -> Result<Option<ScopeId>> {
+    db.prepare_cached("SELECT id FROM scopes WHERE team = ?1 AND user = ?2 AND agent = ?3")
+        .and_then(|mut query| {
+            query
+                .query_row(
+                    params![part(&scope.team).unwrap_or_default(), part(&scope.user).unwrap_or_default(), part(&scope.agent).unwrap_or_default()],
+                    |row| row.get(0),
+                )
+                .optional()
+        })
+        .map(|id| id.map(ScopeId))
+        .map_err(failure)
+}
+
+/// Returns the row of a scope, making it if needed. Fails with `too-large`.
+pub fn scope(tx: &Transaction<'_>, scope: &Scope) -> Result<ScopeId> {
+    let values = params![part(&scope.team)?, part(&scope.user)?, part(&scope.agent)?];
+    tx.prepare_cached("INSERT INTO scopes (team, user, agent) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")
+        .and_then(|mut insert| insert.execute(values))
+        .map_err(failure)?;
+    tx.prepare_cached("SELECT id FROM scopes WHERE team = ?1 AND user = ?2 AND agent = ?3")
+        .and_then(|mut query| query.query_row(values, |row| row.get(0)))
+        .map(ScopeId)
+        .map_err(failure)
+}
+
+/// Returns the row of a session, making it if needed, and marks it active at `at`.
+pub fn session(tx: &Transaction<'_>, scope: ScopeId, name: &str, at: Instant) -> Result<SessionId> {
+    let name = part(name)?;
+    tx.prepare_cached(
+        "INSERT INTO sessions (scope, name, created_at, active_at) VALUES (?1, ?2, ?3, ?3)
+         ON CONFLICT DO UPDATE SET active_at = max(active_at, excluded.active_at), ended_at = NULL
+         RETURNING id",
+    )
+    .and_then(|mut insert| insert.query_row(params![scope.0, name, at as i64], |row| row.get(0)))
+    .map(SessionId)
+    .map_err(failure)
+}
+
+/// Returns how often a message with this content is stored in the session.
+pub fn occurrences(db: &Connection, session: SessionId, digest: &ContentDigest) -> Result<u32> {
+    db.prepare_cached("SELECT coalesce(max(occurrence) + 1, 0) FROM messages WHERE session = ?1 AND digest = ?2")
+        .and_then(|mut query| query.query_row(params![session.0, digest], |row| row.get(0)))
+        .map_err(failure)
+}
+
+/// Returns whether the session holds a message with the host's id.
+pub fn has_host_id(db: &Connection, session: SessionId, host_id: &str) -> Result<bool> {
+    db.prepare_cached("SELECT 1 FROM messages WHERE session = ?1 AND host_id = ?2")
+        .and_then(|mut query| query.exists(params![session.0, host_id]))
+        .map_err(failure)
+}
+
+/// Stores a message and returns its row and public id. The caller has made sure that it is new.
+pub fn insert(tx: &Transaction<'_>, scope: ScopeId, session: SessionId, message: &NewMessage<'_>) -> Result<(MessageId, String)> {
+    let uid = uid("m_", &[&scope_key(tx, session)?, &message.digest, &message.occurrence.to_be_bytes()]);
+    tx.prepare_cached(
+        "INSERT INTO messages (uid, scope, session, host_id, digest, occurrence, role, speaker, text, said_at, recorded_at, worth)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id",
+    )
+    .and_then(|mut insert| {
+        insert.query_row(
+            params![
+                uid,
+                scope.0,
+                session.0,
+                message.host_id,
+                message.digest,
+                message.occurrence,
+                message.role,
+                message.speaker,
+                message.text,
+                message.said_at as i64,
+                message.recorded_at as i64,
+                message.worth
+            ],
+            |row| row.get(0),
+        )
+    })
+    .map(|id| (MessageId(id), uid))
+    .map_err(failure)
+}
+
+/// Returns what names a session apart from row numbers, so that ids agree between spaces.
+fn scope_key(db: &Connection, session: SessionId) -> Result<Vec<u8>> {
+    db.prepare_cached(
+        "SELECT team || char(0) || user || char(0) || agent || char(0) || name FROM sessions JOIN scopes ON scopes.id = scope WHERE sessions.id = ?1",
+    )
+    .and_then(|mut query| query.query_row([session.0], |row| row.get::<_, String>(0)))
+    .map(String::into_bytes)
+    .map_err(failure)
+}

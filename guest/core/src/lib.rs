@@ -1,0 +1,29 @@
+//! Strata's engine: a deterministic state machine.
+//!
+//! Events go in carrying their own time; context, and requests for slow work, come out. Everything
+//! slow or outside is done by a host and comes back as another event. Modules stand in the order in
+//! which a message flows:
+//!
+//! ```text
+//! agent_end -> capture -> l0 -> schedule -> l1 -> l2 -> l3
+//!                                   |  requests go out through work, answers come back
+//! before_prompt_build -> recall (keyword + vector + scenes + persona) -> inject
+//! after_tool_call -> offload (refs -> summaries -> canvas) -> assemble
+//!                        all rows: store (SQLite over disk)
+//! ```
+
+pub mod contract;
+pub mod disk;
+pub mod settings;
+
+pub mod store;
+
+pub mod capture;
+pub mod l0;
+
+pub mod work;
+
+pub mod engine;
+
+pub use contract::{Failure, FailureCode, Instant};
+pub use engine::Engine;

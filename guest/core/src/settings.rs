@@ -1,0 +1,174 @@
+//! What a host may set at `open`, with the reference system's names and defaults.
+
+use crate::contract::{Failure, Result};
+use serde::{Deserialize, Serialize};
+
+/// All settings; each group defaults on its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Settings {
+    /// The time zone of prompts and of mirrors by day: `UTC`, an IANA name or an offset (`+08:00`).
+    pub timezone: TimeZone,
+    /// Who opens the space.
+    pub holder: Option<serde_json::Value>,
+    /// Ids of holders that the host knows to be dead.
+    pub evict: Vec<String>,
+    /// Capture.
+    pub capture: Capture,
+    /// L1.
+    pub extraction: Extraction,
+    /// The schedule of all layers.
+    pub pipeline: Pipeline,
+    /// L2 and L3.
+    pub persona: Persona,
+    /// Recall and injection.
+    pub recall: Recall,
+}
+
+impl Settings {
+    /// Parses settings; empty text means all defaults. An unknown key is `invalid-argument`.
+    pub fn parse(json: &str) -> Result<Self> {
+        if json.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        serde_json::from_str(json).map_err(|error| Failure::invalid(format!("settings: {error}; see `config-schema` for what is allowed")))
+    }
+}
+
+/// A time zone's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeZone(pub String);
+
+impl Default for TimeZone {
+    fn default() -> Self {
+        Self("UTC".into())
+    }
+}
+
+/// Settings of capture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Capture {
+    /// Messages are stored.
+    pub enabled: bool,
+    /// Agents whose sessions are not stored, as globs over the agent's name.
+    pub exclude_agents: Vec<String>,
+    /// Days that L0 and L1 are kept; 0 keeps them forever.
+    pub l0l1_retention_days: u32,
+    /// Allows a retention of 1 or 2 days.
+    pub allow_aggressive_cleanup: bool,
+    /// Local time of day of the cleanup.
+    pub clean_time: String,
+}
+
+impl Default for Capture {
+    fn default() -> Self {
+        Self { enabled: true, exclude_agents: Vec::new(), l0l1_retention_days: 0, allow_aggressive_cleanup: false, clean_time: "03:00".into() }
+    }
+}
+
+/// Settings of L1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Extraction {
+    /// Atoms are made.
+    pub enabled: bool,
+    /// New atoms are settled against what is believed.
+    pub enable_dedup: bool,
+    /// Bound on the atoms of one batch.
+    pub max_memories_per_session: u32,
+}
+
+impl Default for Extraction {
+    fn default() -> Self {
+        Self { enabled: true, enable_dedup: true, max_memories_per_session: 20 }
+    }
+}
+
+/// Settings of the schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Pipeline {
+    /// User turns that make an L1 batch due.
+    pub every_n_conversations: u32,
+    /// A new session starts with batches of 1, 2, 4, ... turns.
+    pub enable_warmup: bool,
+    /// L1 runs when a session has been quiet for so long, in seconds.
+    pub l1_idle_timeout_seconds: u64,
+    /// L2 runs so long after L1, in seconds,
+    pub l2_delay_after_l1_seconds: u64,
+    /// but never sooner than so long after the last L2, in seconds,
+    pub l2_min_interval_seconds: u64,
+    /// and at least so often while a session is active, in seconds.
+    pub l2_max_interval_seconds: u64,
+    /// A session is active for so long after its last event, in hours.
+    pub session_active_window_hours: u64,
+}
+
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self {
+            every_n_conversations: 5,
+            enable_warmup: true,
+            l1_idle_timeout_seconds: 600,
+            l2_delay_after_l1_seconds: 10,
+            l2_min_interval_seconds: 900,
+            l2_max_interval_seconds: 3600,
+            session_active_window_hours: 24,
+        }
+    }
+}
+
+/// Settings of L2 and L3.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Persona {
+    /// New atoms that make the persona due.
+    pub trigger_every_n: u32,
+    /// Bound on the scenes of a scope.
+    pub max_scenes: u32,
+    /// Persona revisions kept in full; older ones are still listed.
+    pub backup_count: u32,
+    /// Scene revisions kept in full.
+    pub scene_backup_count: u32,
+}
+
+impl Default for Persona {
+    fn default() -> Self {
+        Self { trigger_every_n: 50, max_scenes: 15, backup_count: 3, scene_backup_count: 10 }
+    }
+}
+
+/// Settings of recall and injection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Recall {
+    /// Memories enter prompts.
+    pub enabled: bool,
+    /// Memories a prompt.
+    pub max_results: u32,
+    /// Bound on one memory, in characters; 0 for none.
+    pub max_chars_per_memory: u32,
+    /// Bound on all memories of a prompt, in characters; 0 for none.
+    pub max_total_recall_chars: u32,
+    /// Relevance below which a memory is left out, 0 to 1.
+    pub score_threshold: f32,
+    /// `keyword`, `vector` (the reference's `embedding`) or `hybrid`.
+    pub strategy: String,
+    /// Deadline of a recall, in milliseconds; for hosts, which own the clock.
+    pub timeout_ms: u32,
+}
+
+impl Default for Recall {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_results: 5,
+            max_chars_per_memory: 0,
+            max_total_recall_chars: 0,
+            score_threshold: 0.3,
+            strategy: "hybrid".into(),
+            timeout_ms: 5000,
+        }
+    }
+}

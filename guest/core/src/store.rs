@@ -1,0 +1,119 @@
+//! One SQLite database in the data directory, reached through the [`Disk`] port.
+
+mod migrate;
+mod vfs;
+
+pub use migrate::SCHEMA_VERSION;
+
+use crate::contract::{Failure, FailureCode, Result};
+use crate::disk::{Disk, DiskError};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use std::rc::Rc;
+
+/// The database file's name in the data directory.
+pub const DATABASE: &str = "strata.db";
+
+/// The settings of the connection, in the order in which SQLite needs them.
+///
+/// - `locking_mode = EXCLUSIVE` first: WAL without shared memory exists only so, and a second
+///   opener is kept out by the space lock, not by SQLite.
+/// - `synchronous = FULL`: an acknowledged message survives a power cut, not only a kill.
+/// - `secure_delete`: what is forgotten is overwritten, also in free pages.
+/// - `temp_store = MEMORY`: nothing of a conversation is written outside of the known files.
+/// - `cache_size`: 16 MiB, a fifth of the memory budget of a space of 100,000 atoms.
+/// - `wal_autocheckpoint`: 1000 pages (SQLite's default), so that the WAL stays near 4 MiB.
+const PRAGMAS: &str = "
+    PRAGMA locking_mode = EXCLUSIVE;
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;
+    PRAGMA secure_delete = ON;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA foreign_keys = ON;
+    PRAGMA cache_size = -16384;
+    PRAGMA wal_autocheckpoint = 1000;
+    PRAGMA journal_size_limit = 8388608;
+";
+
+/// The open database and the disk beside it.
+#[derive(Debug)]
+pub struct Store {
+    // Declared before the VFS: the connection must close while its VFS is still registered.
+    db: Connection,
+    _vfs: vfs::Registration,
+    disk: Rc<dyn Disk>,
+}
+
+impl Store {
+    /// Opens the database on `disk`, creating it if it does not exist, and migrates it.
+    ///
+    /// Fails with `newer-version`, `corrupt`, `read-only`, `storage-full` or `io`; then nothing was
+    /// changed but for the migrations that had committed.
+    pub fn open(disk: Rc<dyn Disk>) -> Result<Self> {
+        let vfs = vfs::Registration::new(Rc::clone(&disk))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut db = Connection::open_with_flags_and_vfs(DATABASE, flags, vfs.name()).map_err(failure)?;
+        db.execute_batch(PRAGMAS).map_err(failure)?;
+        // Prepared statements are many and small; the default of 16 would thrash.
+        db.set_prepared_statement_cache_capacity(128);
+        migrate::migrate(&mut db)?;
+        Ok(Self { db, _vfs: vfs, disk })
+    }
+
+    /// Returns the connection for reading.
+    pub fn db(&self) -> &Connection {
+        &self.db
+    }
+
+    /// Returns the disk.
+    pub fn disk(&self) -> &dyn Disk {
+        self.disk.as_ref()
+    }
+
+    /// Returns the disk for someone who keeps it.
+    pub fn shared_disk(&self) -> Rc<dyn Disk> {
+        Rc::clone(&self.disk)
+    }
+
+    /// Runs `change` in one transaction: on return it is durable, on failure it never happened.
+    pub fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
+        let value = change(&transaction)?;
+        transaction.commit().map_err(failure)?;
+        Ok(value)
+    }
+
+    /// Closes the database: the WAL is folded into it and removed.
+    pub fn close(self) -> Result<()> {
+        self.db.close().map_err(|(_, error)| failure(error))
+    }
+}
+
+/// Returns the refusal that a SQLite error means to a host.
+pub fn failure(error: rusqlite::Error) -> Failure {
+    let code = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => FailureCode::StorageFull,
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => FailureCode::ReadOnly,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => FailureCode::Corrupt,
+        Some(ErrorCode::TooBig) => FailureCode::TooLarge,
+        _ => FailureCode::Io,
+    };
+    let advice = match code {
+        FailureCode::StorageFull => "the disk is full; free some space and repeat the call",
+        FailureCode::ReadOnly => "the data directory cannot be written; check its owner and permissions",
+        FailureCode::Corrupt => "the database is damaged; restore a backup (`strata restore`), the damaged file is left as it is",
+        FailureCode::TooLarge => "a value is larger than SQLite takes (1 GB)",
+        _ => "the store failed",
+    };
+    Failure::new(code, format!("{advice} ({error})"))
+}
+
+/// Returns the refusal that a disk error means to a host.
+pub fn disk_failure(path: &str, error: DiskError) -> Failure {
+    match error {
+        DiskError::Full => Failure::new(FailureCode::StorageFull, format!("the disk is full while writing {path}; free some space and repeat the call")),
+        DiskError::ReadOnly => Failure::new(FailureCode::ReadOnly, format!("{path} cannot be written; check its owner and permissions")),
+        DiskError::NotFound => Failure::not_found(format!("{path} does not exist")),
+        DiskError::Exists => Failure::new(FailureCode::Conflict, format!("{path} exists already")),
+        DiskError::Other(words) => Failure::new(FailureCode::Io, format!("{path}: {words}")),
+    }
+}

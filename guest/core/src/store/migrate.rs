@@ -1,0 +1,38 @@
+//! Versioned schema: each migration runs once, in its own transaction.
+
+use super::failure;
+use crate::contract::{Failure, FailureCode, Result};
+use rusqlite::Connection;
+
+/// All migrations, oldest first; the schema version is how many have run. A migration that has
+/// been released is never edited: add the next one.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/001_spine.sql")];
+
+/// The schema version that this build reads and writes.
+pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// Marks a SQLite file as Strata's ("STRA"), for `file` and for us.
+const APPLICATION_ID: u32 = 0x5354_5241;
+
+/// Brings the schema to [`SCHEMA_VERSION`].
+pub(super) fn migrate(db: &mut Connection) -> Result<()> {
+    let version: u32 = db.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
+    let application: u32 = db.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failure)?;
+    if version > SCHEMA_VERSION {
+        return Err(Failure::new(
+            FailureCode::NewerVersion,
+            format!("the data directory has schema version {version}, this build knows {SCHEMA_VERSION}; use a newer Strata"),
+        ));
+    }
+    if version > 0 && application != APPLICATION_ID {
+        return Err(Failure::new(FailureCode::Corrupt, "strata.db is not a Strata database; name another data directory"));
+    }
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(version as usize) {
+        let transaction = db.transaction().map_err(failure)?;
+        transaction.execute_batch(migration).map_err(failure)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failure)?;
+        transaction.pragma_update(None, "user_version", index as u32 + 1).map_err(failure)?;
+        transaction.commit().map_err(failure)?;
+    }
+    Ok(())
+}
