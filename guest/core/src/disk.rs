@@ -4,8 +4,12 @@
 //! the simulation has one that crashes. SQLite reaches the disk through the same port, so that a
 //! simulated crash hits every byte that the engine writes.
 
+#[cfg(any(test, feature = "simulation"))]
+mod sim_disk;
 mod std_disk;
 
+#[cfg(any(test, feature = "simulation"))]
+pub use sim_disk::{Crash, SimDisk};
 pub use std_disk::StdDisk;
 
 use std::fmt::Debug;

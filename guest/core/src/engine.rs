@@ -10,6 +10,7 @@ use crate::contract::{
 };
 use crate::disk::Disk;
 use crate::settings::Settings;
+use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store, failure};
 use crate::work;
 use serde_json::json;
@@ -27,6 +28,7 @@ pub struct Models {
 /// An open space.
 #[derive(Debug)]
 pub struct Engine {
+    lock: SpaceLock,
     store: Store,
     settings: Settings,
     models: Models,
@@ -35,12 +37,18 @@ pub struct Engine {
 
 impl Engine {
     /// Opens the space on `disk`; see `wit/lifecycle.wit`.
-    pub fn open(disk: Rc<dyn Disk>, config_json: &str, models: Models, _at: Instant) -> Result<(Self, Opened)> {
+    pub fn open(disk: Rc<dyn Disk>, config_json: &str, models: Models, at: Instant) -> Result<(Self, Opened)> {
         let settings = Settings::parse(config_json)?;
-        let mut store = Store::open(disk)?;
-        let resumed_requests = store.write(work::resume)?;
+        let lock = SpaceLock::claim(Rc::clone(&disk), &settings, at)?;
+        let (store, resumed_requests) = match open_store(disk) {
+            Ok(opened) => opened,
+            Err(failure) => {
+                lock.release()?;
+                return Err(failure);
+            }
+        };
         let opened = Opened { engine_version: env!("CARGO_PKG_VERSION").into(), schema_version: SCHEMA_VERSION, resumed_requests };
-        Ok((Self { store, settings, models, outgoing: Vec::new() }, opened))
+        Ok((Self { lock, store, settings, models, outgoing: Vec::new() }, opened))
     }
 
     /// Returns what must go to the host, in order, and forgets it. Call after every method.
@@ -55,7 +63,8 @@ impl Engine {
 
     /// `lifecycle.close`.
     pub fn close(self, _at: Instant) -> Result<()> {
-        self.store.close()
+        self.store.close()?;
+        self.lock.release()
     }
 
     /// `lifecycle.status`.
@@ -108,9 +117,9 @@ impl Engine {
     }
 
     /// `work.tick`.
-    pub fn tick(&mut self, _now: Instant, models: Models) -> Result<Option<Instant>> {
+    pub fn tick(&mut self, now: Instant, models: Models) -> Result<Option<Instant>> {
         self.models = models;
-        Ok(None)
+        self.lock.beat(now)
     }
 
     /// `work.complete`.
@@ -197,6 +206,12 @@ impl Engine {
     pub fn rebuild(&mut self, _at: Instant) -> Result<String> {
         Err(Failure::unsupported("rebuild"))
     }
+}
+
+fn open_store(disk: Rc<dyn Disk>) -> Result<(Store, u32)> {
+    let mut store = Store::open(disk)?;
+    let resumed_requests = store.write(work::resume)?;
+    Ok((store, resumed_requests))
 }
 
 /// `lifecycle.config-schema`.

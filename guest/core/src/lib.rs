@@ -16,6 +16,7 @@ pub mod contract;
 pub mod disk;
 pub mod settings;
 
+pub mod space_lock;
 pub mod store;
 
 pub mod capture;
