@@ -51,6 +51,11 @@ impl Engine {
         Ok((Self { lock, store, settings, models, outgoing: Vec::new() }, opened))
     }
 
+    /// Returns the store, for checks by tests and for the owners of exports.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Returns what must go to the host, in order, and forgets it. Call after every method.
     pub fn drain(&mut self) -> Vec<Outgoing> {
         std::mem::take(&mut self.outgoing)
