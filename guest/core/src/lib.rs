@@ -16,6 +16,8 @@ pub mod contract;
 pub mod disk;
 pub mod settings;
 
+pub mod calendar;
+
 pub mod space_lock;
 pub mod store;
 
