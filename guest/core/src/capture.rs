@@ -4,8 +4,15 @@
 //! of the session it is. A row stored by content takes the id of a later delivery that has one, so
 //! that hosts may mix the two.
 
-use crate::contract::{CaptureReport, EndEvent, Failure, FailureCode, Result};
+pub mod clean;
+pub mod injected;
+pub mod noise;
+pub mod parts;
+
+use crate::contract::{CaptureReport, EndEvent, Failure, FailureCode, Instant, Message, Result};
+use crate::keyword;
 use crate::l0::{self, ContentDigest, NewMessage};
+use crate::settings;
 use crate::store::failure;
 use rusqlite::{Transaction, params};
 use std::collections::BTreeMap;
@@ -16,20 +23,35 @@ pub const MAX_MESSAGES: usize = 100_000;
 /// Bytes of one message's content.
 pub const MAX_CONTENT: usize = 16 << 20;
 
-/// Stores the messages of `event` that are not stored yet.
-pub fn capture(tx: &Transaction<'_>, event: &EndEvent) -> Result<CaptureReport> {
+/// Stores the messages of `event` that are not stored yet, cleaned, and counts what is not kept.
+pub fn capture(tx: &Transaction<'_>, settings: &settings::Capture, event: &EndEvent) -> Result<CaptureReport> {
     check_limits(event)?;
+    let mut drops = BTreeMap::new();
+    let mut report = CaptureReport::default();
+    if !settings.enabled {
+        // Said by the setting, not by the message: nothing is written, not even the count.
+        report.dropped = vec![("disabled".into(), u32::try_from(event.messages.len()).unwrap_or(u32::MAX))];
+        return Ok(report);
+    }
     let scope = l0::scope(tx, &event.scope)?;
     let session = l0::session(tx, scope, &event.scope.session, event.at)?;
-    let mut report = CaptureReport::default();
+    let session_reason = noise::session_reason(&event.scope.session, &event.scope.agent, &settings.exclude_agents);
     // Which of the equal messages of this list comes next, by content.
     let mut seen: BTreeMap<ContentDigest, u32> = BTreeMap::new();
     for message in &event.messages {
-        let text = message.content.as_str();
-        let digest = l0::digest(&message.role, text);
+        let text = said(message);
+        let digest = l0::digest(&message.role, &text);
         let in_list = seen.entry(digest).or_insert(0);
         let place = *in_list;
         *in_list += 1;
+        if let Some(reason) = session_reason.or_else(|| noise::drop_reason(&message.role, &text)) {
+            if count_drop(tx, session, &digest, place, reason, event.at)? {
+                *drops.entry(reason).or_insert(0) += 1;
+            } else {
+                report.known += 1;
+            }
+            continue;
+        }
         let stored = l0::occurrences(tx, session, &digest)?;
         let occurrence = match &message.id {
             Some(id) if l0::has_host_id(tx, session, id)? => {
@@ -53,15 +75,30 @@ pub fn capture(tx: &Transaction<'_>, event: &EndEvent) -> Result<CaptureReport> 
             occurrence,
             role: &message.role,
             speaker: message.speaker.as_deref(),
-            text,
+            text: &text,
             said_at: message.said_at.unwrap_or(event.at),
             recorded_at: event.at,
-            worth: true,
+            worth: noise::is_worth_distilling(&text),
         };
-        let (_, uid) = l0::insert(tx, scope, session, &new)?;
+        let (id, uid) = l0::insert(tx, scope, session, &new)?;
+        keyword::index_message(tx, id.0, &text)?;
         report.stored.push(uid);
     }
+    report.dropped = drops.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect();
     Ok(report)
+}
+
+/// Returns the cleaned text of a message.
+fn said(message: &Message) -> String {
+    if message.structured { clean::clean(&parts::text(&message.content)) } else { clean::clean(&message.content) }
+}
+
+/// Notes that a message was not kept; returns false if that was known.
+fn count_drop(tx: &Transaction<'_>, session: l0::SessionId, digest: &ContentDigest, occurrence: u32, reason: &str, at: Instant) -> Result<bool> {
+    tx.prepare_cached("INSERT INTO drops (session, digest, occurrence, reason, at) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
+        .and_then(|mut insert| insert.execute(params![session.0, digest, occurrence, reason, at as i64]))
+        .map(|rows| rows > 0)
+        .map_err(failure)
 }
 
 fn check_limits(event: &EndEvent) -> Result<()> {

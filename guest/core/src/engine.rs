@@ -3,7 +3,8 @@
 //! Stages are plain functions that work on a transaction or return decisions; the engine opens the
 //! transaction, applies, and collects what must go out.
 
-use crate::capture;
+use crate::calendar::Calendar;
+use crate::capture::{self, injected};
 use crate::contract::{
     Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, Failure, Injection, Instant, Invocation, Opened, Outcome, Outgoing,
     PromptEvent, Result, SearchRequest, Selector, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
@@ -11,8 +12,9 @@ use crate::contract::{
 use crate::disk::Disk;
 use crate::settings::Settings;
 use crate::space_lock::SpaceLock;
-use crate::store::{SCHEMA_VERSION, Store, failure};
-use crate::work;
+use crate::store::{SCHEMA_VERSION, Store};
+use crate::work::{self, Job};
+use crate::{inject, l0, schedule, status, tools, trace};
 use serde_json::json;
 use std::rc::Rc;
 
@@ -33,6 +35,7 @@ pub struct Engine {
     settings: Settings,
     models: Models,
     outgoing: Vec<Outgoing>,
+    allowance: tools::Allowance,
 }
 
 impl Engine {
@@ -48,7 +51,7 @@ impl Engine {
             }
         };
         let opened = Opened { engine_version: env!("CARGO_PKG_VERSION").into(), schema_version: SCHEMA_VERSION, resumed_requests };
-        Ok((Self { lock, store, settings, models, outgoing: Vec::new() }, opened))
+        Ok((Self { lock, store, settings, models, outgoing: Vec::new(), allowance: tools::Allowance::default() }, opened))
     }
 
     /// Returns the store, for checks by tests and for the owners of exports.
@@ -62,8 +65,8 @@ impl Engine {
     }
 
     /// `lifecycle.flush`.
-    pub fn flush(&mut self, _at: Instant) -> Result<()> {
-        Ok(())
+    pub fn flush(&mut self, at: Instant) -> Result<()> {
+        self.store.write(|tx| schedule::flush(tx, at))
     }
 
     /// `lifecycle.close`.
@@ -74,21 +77,13 @@ impl Engine {
 
     /// `lifecycle.status`.
     pub fn status(&self) -> Result<String> {
-        let count = |table: &str| -> Result<u64> { self.store.db().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).map_err(failure) };
-        let status = json!({
-            "messages": count("messages")?,
-            "sessions": count("sessions")?,
-            "atoms": count("atoms")?,
-            "schema-version": SCHEMA_VERSION,
-            "timezone": self.settings.timezone.0,
-            "model": self.models.llm.model,
-        });
-        Ok(status.to_string())
+        status::status(self.store.db(), &self.settings, &self.models).map(|status| status.to_string())
     }
 
     /// `hooks.before-prompt-build`.
-    pub fn before_prompt_build(&mut self, _event: &PromptEvent) -> Result<Injection> {
-        Ok(Injection::default())
+    pub fn before_prompt_build(&mut self, event: &PromptEvent) -> Result<Injection> {
+        self.allowance.begin(tools::session_key(&event.scope), inject::turn(event));
+        inject::inject(self.store.db(), &self.settings, event)
     }
 
     /// `hooks.after-tool-call`.
@@ -98,12 +93,15 @@ impl Engine {
 
     /// `hooks.agent-end`.
     pub fn agent_end(&mut self, event: &EndEvent) -> Result<CaptureReport> {
-        self.store.write(|tx| capture::capture(tx, event))
+        self.store.write(|tx| capture::capture(tx, &self.settings.capture, event))
     }
 
     /// `hooks.session-end`.
-    pub fn session_end(&mut self, _event: &SessionEvent) -> Result<()> {
-        Ok(())
+    pub fn session_end(&mut self, event: &SessionEvent) -> Result<()> {
+        self.store.write(|tx| match l0::find_scope(tx, &event.scope)? {
+            Some(scope) => schedule::end_session(tx, scope, &event.scope.session, &event.reason, event.at),
+            None => Ok(()),
+        })
     }
 
     /// `hooks.assemble`.
@@ -118,18 +116,28 @@ impl Engine {
 
     /// `tools.call`.
     pub fn call_tool(&mut self, invocation: &Invocation) -> Result<Answer> {
-        Err(Failure::not_found(format!("there is no tool `{}`", invocation.name)))
+        tools::call(self.store.db(), &self.settings, &mut self.allowance, invocation)
     }
 
     /// `work.tick`.
     pub fn tick(&mut self, now: Instant, models: Models) -> Result<Option<Instant>> {
         self.models = models;
-        self.lock.beat(now)
+        let beat = self.lock.beat(now)?;
+        let work = self.work(now, schedule::tick)?;
+        Ok([beat, work].into_iter().flatten().min())
     }
 
     /// `work.complete`.
-    pub fn complete(&mut self, _request_id: &str, _outcome: Outcome, _at: Instant) -> Result<bool> {
-        Ok(false)
+    pub fn complete(&mut self, request_id: &str, outcome: Outcome, at: Instant) -> Result<bool> {
+        self.work(at, |job| work::complete(job, request_id, &outcome))
+    }
+
+    /// Runs a step of slow work in one transaction; what goes to the host goes only if it is durable.
+    fn work<T>(&mut self, at: Instant, step: impl FnOnce(&mut Job<'_>) -> Result<T>) -> Result<T> {
+        let mut out = Vec::new();
+        let value = self.store.write(|tx| step(&mut Job { tx, settings: &self.settings, models: &self.models, at, out: &mut out }))?;
+        self.outgoing.append(&mut out);
+        Ok(value)
     }
 
     /// `memory.browse`.
@@ -138,13 +146,13 @@ impl Engine {
     }
 
     /// `memory.search`.
-    pub fn search(&mut self, _request: &SearchRequest) -> Result<String> {
-        Err(Failure::unsupported("search"))
+    pub fn search(&mut self, request: &SearchRequest) -> Result<String> {
+        tools::search(self.store.db(), &self.settings, request).map(|found| found.to_string())
     }
 
     /// `memory.trace`.
-    pub fn trace(&self, _id: &str) -> Result<String> {
-        Err(Failure::unsupported("trace"))
+    pub fn trace(&self, id: &str) -> Result<String> {
+        trace::trace(self.store.db(), &Calendar::new(&self.settings.timezone.0)?, id).map(|document| document.to_string())
     }
 
     /// `memory.why`.
@@ -183,8 +191,8 @@ impl Engine {
     }
 
     /// `memory.retry`.
-    pub fn retry(&mut self, _layer: &str, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("retry"))
+    pub fn retry(&mut self, layer: &str, at: Instant) -> Result<String> {
+        self.store.write(|tx| work::retry(tx, layer, at)).map(|batches| json!({"batches": batches}).to_string())
     }
 
     /// `memory.backup`.
@@ -226,15 +234,15 @@ pub fn config_schema() -> String {
 
 /// `hooks.query-text`.
 pub fn query_text(prompt: &str) -> String {
-    prompt.to_owned()
+    inject::query_text(prompt)
 }
 
 /// `hooks.before-message-write`.
 pub fn before_message_write(event: &WriteEvent) -> String {
-    event.content.clone()
+    injected::strip(&event.content)
 }
 
 /// `tools.list`.
 pub fn list_tools() -> String {
-    "[]".into()
+    tools::list().to_string()
 }

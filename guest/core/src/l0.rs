@@ -2,7 +2,7 @@
 
 use crate::contract::{Failure, FailureCode, Instant, Result, Scope};
 use crate::store::failure;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use sha2::{Digest, Sha256};
 
 /// Longest part of a scope, in bytes.
@@ -149,6 +149,52 @@ pub fn has_host_id(db: &Connection, session: SessionId, host_id: &str) -> Result
         .map_err(failure)
 }
 
+const COLUMNS: &str = "id, uid, session, role, speaker, text, said_at";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: MessageId(row.get(0)?),
+        uid: row.get(1)?,
+        session: SessionId(row.get(2)?),
+        role: row.get(3)?,
+        speaker: row.get(4)?,
+        text: row.get(5)?,
+        said_at: row.get::<_, i64>(6)? as Instant,
+    })
+}
+
+/// Returns a message by row.
+pub fn message(db: &Connection, id: MessageId) -> Result<Message> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE id = ?1")).and_then(|mut query| query.query_row([id.0], read)).map_err(failure)
+}
+
+/// Returns a message by public id.
+pub fn message_by_uid(db: &Connection, uid: &str) -> Result<Option<Message>> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE uid = ?1")).and_then(|mut query| query.query_row([uid], read).optional()).map_err(failure)
+}
+
+/// Returns the messages of an L1 batch that may be distilled, in the order of arrival.
+pub fn messages_of_batch(db: &Connection, batch: i64) -> Result<Vec<Message>> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE batch = ?1 AND worth = 1 ORDER BY id"))
+        .and_then(|mut query| query.query_map([batch], read)?.collect())
+        .map_err(failure)
+}
+
+/// Returns up to `limit` messages of a session that arrived just before `before`, oldest first.
+pub fn messages_before(db: &Connection, session: SessionId, before: MessageId, limit: usize) -> Result<Vec<Message>> {
+    let mut messages: Vec<Message> = db
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE session = ?1 AND id < ?2 AND role IN ('user', 'assistant') ORDER BY id DESC LIMIT ?3"))
+        .and_then(|mut query| query.query_map(params![session.0, before.0, limit as i64], read)?.collect())
+        .map_err(failure)?;
+    messages.reverse();
+    Ok(messages)
+}
+
+/// Returns a session's name.
+pub fn session_name(db: &Connection, session: SessionId) -> Result<String> {
+    db.prepare_cached("SELECT name FROM sessions WHERE id = ?1").and_then(|mut query| query.query_row([session.0], |row| row.get(0))).map_err(failure)
+}
+
 /// Stores a message and returns its row and public id. The caller has made sure that it is new.
 pub fn insert(tx: &Transaction<'_>, scope: ScopeId, session: SessionId, message: &NewMessage<'_>) -> Result<(MessageId, String)> {
     let uid = uid("m_", &[&scope_key(tx, session)?, &message.digest, &message.occurrence.to_be_bytes()]);
@@ -180,7 +226,7 @@ pub fn insert(tx: &Transaction<'_>, scope: ScopeId, session: SessionId, message:
 }
 
 /// Returns what names a session apart from row numbers, so that ids agree between spaces.
-fn scope_key(db: &Connection, session: SessionId) -> Result<Vec<u8>> {
+pub fn scope_key(db: &Connection, session: SessionId) -> Result<Vec<u8>> {
     db.prepare_cached(
         "SELECT team || char(0) || user || char(0) || agent || char(0) || name FROM sessions JOIN scopes ON scopes.id = scope WHERE sessions.id = ?1",
     )

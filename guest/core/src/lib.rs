@@ -24,7 +24,18 @@ pub mod store;
 pub mod capture;
 pub mod l0;
 
+pub mod schedule;
 pub mod work;
+
+pub mod l1;
+
+pub mod inject;
+pub mod keyword;
+pub mod recall;
+pub mod status;
+pub mod text;
+pub mod tools;
+pub mod trace;
 
 pub mod engine;
 

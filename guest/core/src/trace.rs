@@ -1,0 +1,85 @@
+//! The way from an id down to messages, and up to what rests on them.
+
+use crate::calendar::Calendar;
+use crate::contract::{Failure, Result};
+use crate::l0::{self, Message, MessageId};
+use crate::l1::atom::{self, Atom, AtomId};
+use crate::store::failure;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+/// Returns what an id is, what it rests on and what rests on it.
+pub fn trace(db: &Connection, calendar: &Calendar, id: &str) -> Result<Value> {
+    if let Some(atom) = atom::by_uid(db, id)? {
+        let mut sources = Vec::new();
+        for part in atom::evidence(db, atom.id)? {
+            let mut source = message_json(db, calendar, &l0::message(db, MessageId(part.message))?)?;
+            source["quote"] = part.quote.into();
+            sources.push(source);
+        }
+        let mut document = atom_json(calendar, &atom);
+        document["layer"] = "atom".into();
+        document["rests-on"] = sources.into();
+        document["replaces"] = links(db, "SELECT older, kind FROM links WHERE newer = ?1 ORDER BY older", atom.id)?;
+        document["replaced-by"] = links(db, "SELECT newer, kind FROM links WHERE older = ?1 ORDER BY newer", atom.id)?;
+        return Ok(document);
+    }
+    if let Some(message) = l0::message_by_uid(db, id)? {
+        let atoms: Vec<i64> = db
+            .prepare_cached("SELECT atom FROM evidence WHERE message = ?1 ORDER BY atom")
+            .and_then(|mut query| query.query_map([message.id.0], |row| row.get(0))?.collect())
+            .map_err(failure)?;
+        let mut built = Vec::new();
+        for row in atoms {
+            built.push(atom_json(calendar, &atom::by_id(db, AtomId(row))?));
+        }
+        let mut document = message_json(db, calendar, &message)?;
+        document["layer"] = "message".into();
+        document["built-on-it"] = built.into();
+        return Ok(document);
+    }
+    Err(Failure::not_found(format!("nothing has the id `{id}`")))
+}
+
+fn links(db: &Connection, sql: &str, id: AtomId) -> Result<Value> {
+    let rows: Vec<(i64, String)> =
+        db.prepare_cached(sql).and_then(|mut query| query.query_map([id.0], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()).map_err(failure)?;
+    let mut links = Vec::new();
+    for (row, kind) in rows {
+        let atom = atom::by_id(db, AtomId(row))?;
+        links.push(json!({"id": atom.uid, "kind": kind, "text": atom.text}));
+    }
+    Ok(links.into())
+}
+
+/// Returns an atom as a document; times are ISO 8601 in the configured zone, `null` where open.
+pub fn atom_json(calendar: &Calendar, atom: &Atom) -> Value {
+    let time = |at: Option<u64>| at.map(|at| calendar.iso(at));
+    json!({
+        "id": atom.uid,
+        "kind": atom.kind.to_string(),
+        "text": atom.text,
+        "priority": atom.priority,
+        "scene": atom.scene,
+        "origin": atom.origin.to_string(),
+        "pinned": atom.pinned,
+        "valid-from": calendar.iso(atom.valid_from),
+        "valid-to": time(atom.valid_to),
+        "believed-from": calendar.iso(atom.believed_from),
+        "believed-to": time(atom.believed_to),
+        "event-start": time(atom.event_start),
+        "event-end": time(atom.event_end),
+    })
+}
+
+/// Returns a message as a document.
+pub fn message_json(db: &Connection, calendar: &Calendar, message: &Message) -> Result<Value> {
+    Ok(json!({
+        "id": message.uid,
+        "session": l0::session_name(db, message.session)?,
+        "role": message.role,
+        "speaker": message.speaker,
+        "said-at": calendar.iso(message.said_at),
+        "text": message.text,
+    }))
+}
