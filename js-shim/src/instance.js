@@ -16,6 +16,7 @@ import { wasiImports } from './wasi/system.js';
  * @typedef {{llm: import('../dist/contract.js').Abilities, embedding: import('../dist/contract.js').Model | undefined}} Models
  * @typedef {Record<string, WebAssembly.Module>} Modules
  * @typedef {Record<string, Record<string, (...values: unknown[]) => unknown>>} Exports
+ * @typedef {{exports: Exports, release: () => void}} Instance `release` closes the files of an instance that is given up
  */
 
 /** No model at all: the engine works by rules. @type {Models} */
@@ -46,19 +47,19 @@ export function engineModules(memoryLimitBytes) {
 }
 
 /**
- * Returns the exports of a new instance, by interface and name as the contract spells them
- * (`exports.hooks['before-prompt-build']`). No space is open in it.
+ * Returns a new instance. No space is open in it.
  * @param {Modules} modules
  * @param {object} host
  * @param {string | undefined} host.directory the data directory; without one, `open` fails
  * @param {() => Models} host.models what the host's models can do now
  * @param {(outgoing: Outgoing) => void} host.send takes what the engine asks for; only queues
  * @param {(line: string) => void} host.printed takes what the guest prints: a panic's message
- * @returns {Exports}
+ * @returns {Instance}
  */
 export function newInstance(modules, host) {
+  const wasi = wasiImports(host.directory, host.printed);
   const imports = {
-    ...wasiImports(host.directory, host.printed),
+    ...wasi.imports,
     'strata:memory/llm': {
       capabilities: () => host.models().llm,
       submit: (/** @type {string} */ id, /** @type {LlmRequest} */ request) => host.send({ kind: 'ask-model', id, request }),
@@ -73,7 +74,7 @@ export function newInstance(modules, host) {
       line: (/** @type {string} */ level, /** @type {string} */ text) => host.send({ kind: 'log', level, text }),
     },
   };
-  return /** @type {any} */ (instantiate((name) => modules[name], /** @type {any} */ (imports)));
+  return { exports: /** @type {Exports} */ (instantiate((name) => modules[name], imports)), release: wasi.release };
 }
 
 /**
@@ -81,16 +82,16 @@ export function newInstance(modules, host) {
  *
  * Returns `{value}`, or `{failure}` with the contract's refusal, or `{trap}` with the reason: then the
  * instance is dead.
- * @param {Exports} exports
+ * @param {Instance} instance
  * @param {string} name
  * @param {unknown[]} values
  * @returns {{value: unknown} | {failure: import('../dist/contract.js').Failure} | {trap: string}}
  */
-export function callExport(exports, name, values) {
+export function callExport(instance, name, values) {
   const [owner, member] = name.split('.');
   const spelled = member.replace(/-([a-z0-9])/g, (_, letter) => letter.toUpperCase());
   try {
-    return { value: exports[owner][spelled](...values) };
+    return { value: instance.exports[owner][spelled](...values) };
   } catch (error) {
     // jco throws the error of a WIT `result` as it is (`noComponentErrorWrapping`); an `Error` is a trap.
     if (error instanceof Error) return { trap: error.message };

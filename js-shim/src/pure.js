@@ -10,7 +10,7 @@ import { StrataError } from './errors.js';
 /** The largest message (16 MiB) in and out, and room to work. */
 const MEMORY_LIMIT_BYTES = 256 << 20;
 
-/** @type {import('./instance.js').Exports | undefined} */
+/** @type {import('./instance.js').Instance | undefined} */
 let instance;
 
 /**

@@ -27,7 +27,7 @@ let printed = [];
 /** @type {Models} */
 let models = workerData.models;
 
-const exports = newInstance(workerData.modules, {
+const instance = newInstance(workerData.modules, {
   directory: workerData.directory,
   models: () => models,
   send: (one) => outgoing.push(one),
@@ -41,7 +41,7 @@ port.on('message', (/** @type {Call} */ call) => {
   outgoing = [];
   printed = [];
   models = call.models;
-  const answer = callExport(exports, call.name, call.values);
+  const answer = callExport(instance, call.name, call.values);
   if ('trap' in answer && printed.length > 0) answer.trap = `${answer.trap}: ${printed.join(' ')}`;
   port.postMessage({ id: call.id, outgoing, ...answer });
 });

@@ -5,10 +5,11 @@ import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, beforeEach, test } from 'node:test';
+import { NO_MODELS, callExport, engineModules, newInstance } from '../src/instance.js';
 import { filesystem } from '../src/wasi/filesystem.js';
 
 const FILE = { read: true, write: true };
-const DISPOSE = Symbol.for('dispose');
+const DISPOSE = Symbol.dispose ?? Symbol.for('dispose');
 const top = fs.mkdtempSync(join(tmpdir(), 'strata-fs-'));
 after(() => fs.rmSync(top, { recursive: true }));
 
@@ -63,6 +64,25 @@ test('a dropped descriptor gives its handle back', { skip: process.platform !== 
   open('a', { create: true })[DISPOSE]();
   const before = count();
   for (let round = 0; round < 50; round++) open('a')[DISPOSE]();
+  assert.equal(count(), before);
+});
+
+test('a space that is closed has no file open', { skip: process.platform !== 'linux' }, () => {
+  const instance = newInstance(engineModules(1 << 28), { directory: dir, models: () => NO_MODELS, send: () => {}, printed: () => {} });
+  const count = () => fs.readdirSync('/proc/self/fd').length;
+  const before = count();
+  assert.ok('value' in callExport(instance, 'lifecycle.open', ['', 0n]));
+  assert.ok(count() > before);
+  assert.ok('value' in callExport(instance, 'lifecycle.close', [1n]));
+  assert.equal(count(), before);
+});
+
+test('an instance that is given up has no file open', { skip: process.platform !== 'linux' }, () => {
+  const instance = newInstance(engineModules(1 << 28), { directory: dir, models: () => NO_MODELS, send: () => {}, printed: () => {} });
+  const count = () => fs.readdirSync('/proc/self/fd').length;
+  const before = count();
+  assert.ok('value' in callExport(instance, 'lifecycle.open', ['', 0n]));
+  instance.release();
   assert.equal(count(), before);
 });
 

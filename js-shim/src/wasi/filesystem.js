@@ -17,6 +17,9 @@ const MAX_LINKS = 40;
 /** The largest piece that one read returns; the guest asks again for the rest. */
 const MAX_READ_BYTES = 16 << 20;
 
+/** What jco calls when the guest drops a resource, by the same rule as its glue. */
+const DISPOSE = Symbol.dispose ?? Symbol.for('dispose');
+
 /** @typedef {{symlinkFollow?: boolean}} PathFlags */
 /** @typedef {{create?: boolean, directory?: boolean, exclusive?: boolean, truncate?: boolean}} OpenFlags */
 /** @typedef {{read?: boolean, write?: boolean, mutateDirectory?: boolean}} DescriptorFlags */
@@ -64,16 +67,20 @@ function attempt(call) {
 
 /**
  * Returns the imports `wasi:filesystem/preopens` and `wasi:filesystem/types`; without a directory
- * there is no preopen, and nothing can be reached.
+ * there is no preopen, and nothing can be reached. `release` closes what an instance that is given up
+ * has left open.
  * @param {string | undefined} directory
  */
 export function filesystem(directory) {
   const root = directory === undefined ? undefined : fs.realpathSync(directory);
+  /** @type {Set<Descriptor>} */
+  const files = new Set();
   return {
     preopens: {
-      getDirectories: () => (root === undefined ? [] : [[Descriptor.directory(root, root), '/']]),
+      getDirectories: () => (root === undefined ? [] : [[Descriptor.directory(root, root, files), '/']]),
     },
     types: { Descriptor, DirectoryEntryStream, filesystemErrorCode: () => undefined },
+    release: () => files.forEach((file) => file[DISPOSE]()),
   };
 }
 
@@ -86,15 +93,19 @@ export class Descriptor {
   /** The system's handle; -1 for a directory, which is only a place. */
   #fd = -1;
   #writable = false;
+  /** The open files of the instance. @type {Set<Descriptor>} */
+  #files = new Set();
   /** What `read` fills and the component copies out at once; kept to spare an allocation a page. */
   #buffer = Buffer.alloc(0);
 
   /**
    * @param {string} root
    * @param {string} path
+   * @param {Set<Descriptor>} files
    */
-  static directory(root, path) {
+  static directory(root, path, files) {
     const descriptor = new Descriptor();
+    descriptor.#files = files;
     descriptor.#root = root;
     descriptor.#path = path;
     descriptor.#writable = true;
@@ -102,8 +113,9 @@ export class Descriptor {
   }
 
   /** Closes the file; the component calls it when it drops the descriptor. */
-  [Symbol.for('dispose')]() {
+  [DISPOSE]() {
     if (this.#fd === -1) return;
+    this.#files.delete(this);
     fs.closeSync(this.#fd);
     this.#fd = -1;
   }
@@ -244,7 +256,7 @@ export class Descriptor {
     if (found?.isDirectory()) {
       if (how.exclusive) throw 'exist';
       if (access.write || how.truncate) throw 'is-directory';
-      return Descriptor.directory(this.#root, at);
+      return Descriptor.directory(this.#root, at, this.#files);
     }
     if (how.directory) throw found ? 'not-directory' : 'no-entry';
     if (found?.isSymbolicLink()) throw how.exclusive ? 'exist' : 'loop';
@@ -259,6 +271,8 @@ export class Descriptor {
     descriptor.#path = at;
     descriptor.#writable = Boolean(access.write);
     descriptor.#fd = attempt(() => fs.openSync(at, flags, 0o600));
+    descriptor.#files = this.#files;
+    this.#files.add(descriptor);
     return descriptor;
   }
 

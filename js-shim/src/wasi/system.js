@@ -17,12 +17,12 @@ class TerminalOutput {}
  * Returns all WASI imports of the component.
  * @param {string | undefined} directory the data directory; without one no file can be reached
  * @param {(line: string) => void} printed gets what the guest prints, a line at a time
- * @returns {Record<string, Record<string, unknown>>}
+ * @returns {{imports: Record<string, Record<string, unknown>>, release: () => void}} `release` closes what is open
  */
 export function wasiImports(directory, printed) {
   const files = filesystem(directory);
   const output = () => lines(printed);
-  return {
+  const imports = {
     'wasi:cli/environment': { getEnvironment: () => [], getArguments: () => [], initialCwd: () => undefined },
     'wasi:cli/exit': {
       exit() {
@@ -51,6 +51,7 @@ export function wasiImports(directory, printed) {
     'wasi:io/streams': { InputStream, OutputStream },
     'wasi:random/insecure-seed': { insecureSeed: () => [randomU64(), randomU64()] },
   };
+  return { imports, release: files.release };
 }
 
 function randomU64() {
