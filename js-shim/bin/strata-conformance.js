@@ -1,31 +1,47 @@
 #!/usr/bin/env node
-/** `strata-conformance [DIR]`: runs the scenarios under DIR and prints their transcripts. */
+/** `strata-conformance [DIR]`: runs the scenarios under DIR and prints or writes their transcripts. */
 
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { runScenarios } from '../src/conformance.js';
 
-const USAGE = `Usage: strata-conformance [DIR]
+const USAGE = `Usage: strata-conformance [DIR] [--transcripts OUT]
 
-Runs every scenario (*.json) under DIR (tests/scenarios) on the component in Node, prints the transcripts
-as JSON Lines, and fails if an expectation is not met. The same bytes from two hosts mean the same behaviour.`;
+Runs every scenario (*.json) under DIR (tests/scenarios) on the component in Node and fails if an expectation is
+not met. The transcripts are printed, or written to OUT/<area>/<name>.jsonl. The same bytes from two hosts mean
+the same behaviour.`;
 
-const args = process.argv.slice(2);
-if (args.includes('--help') || args.includes('-h')) {
-  console.log(USAGE);
-} else if (args.length > 1 || args[0]?.startsWith('-')) {
-  console.error(USAGE);
-  process.exitCode = 2;
-} else {
-  const directory = args[0] ?? 'tests/scenarios';
-  if (!existsSync(directory)) {
-    console.error(`strata-conformance: there is no directory ${directory}`);
-    process.exitCode = 2;
-  } else {
-    const runs = runScenarios(directory);
-    process.stdout.write(runs.map((run) => run.transcript).join(''));
-    const failures = runs.flatMap((run) => run.failures);
-    for (const failure of failures) console.error(failure);
-    console.error(`${runs.length} scenarios, ${failures.length} failures`);
-    if (failures.length > 0 || runs.length === 0) process.exitCode = 1;
+function main() {
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { transcripts: { type: 'string' }, help: { type: 'boolean', short: 'h' } } });
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
   }
+  const directory = positionals[0] ?? 'tests/scenarios';
+  if (positionals.length > 1 || !existsSync(directory)) {
+    console.error(positionals.length > 1 ? USAGE : `strata-conformance: there is no directory ${directory}`);
+    return 2;
+  }
+  const runs = runScenarios(directory);
+  for (const { name, transcript, skipped } of runs) {
+    if (skipped !== undefined) console.error(`${name}: left out: ${skipped}`);
+    else if (values.transcripts === undefined) process.stdout.write(`{"scenario":${JSON.stringify(name)}}\n${transcript}`);
+    else {
+      const path = join(values.transcripts, `${name}.jsonl`);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, transcript);
+    }
+  }
+  const failures = runs.flatMap((run) => run.failures);
+  for (const failure of failures) console.error(failure);
+  console.error(`${runs.length} scenarios, ${failures.length} failures`);
+  return failures.length > 0 || runs.length === 0 ? 1 : 0;
+}
+
+try {
+  process.exitCode = main();
+} catch (error) {
+  console.error(`strata-conformance: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 2;
 }

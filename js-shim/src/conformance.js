@@ -15,12 +15,15 @@ import { NO_MODELS, callExport, engineModules, newInstance } from './instance.js
 const MEMORY_LIMIT_BYTES = 1 << 30;
 
 /** The name under which every opening claims the directory: the same holder may come back after a crash. */
-const HOLDER = 'scenario';
+const HOLDER = 'conformance';
+
+/** What this host is called in a scenario's `skip`. */
+const HOST = 'node';
 
 /**
- * @typedef {{call: string, with?: Record<string, any>, expect?: any, requests?: any[]}} Step
- * @typedef {{about: string, config?: object, llm?: object, embedding?: object, at?: number, steps: Step[]}} Scenario
- * @typedef {{name: string, transcript: string, failures: string[]}} Run
+ * @typedef {{call: string, with?: Record<string, any>, expect?: any, requests?: any[], cancelled?: string[]}} Step
+ * @typedef {{about: string, config?: object, llm?: object, embedding?: object, at?: number, requests?: any[], skip?: Record<string, string>, steps: Step[]}} Scenario
+ * @typedef {{name: string, transcript: string, failures: string[], skipped?: string}} Run `skipped` is the reason
  */
 
 /**
@@ -47,11 +50,13 @@ export function scenarioFiles(directory) {
  * @returns {Run}
  */
 export function runScenario(name, scenario) {
+  const skipped = scenario.skip?.[HOST];
+  if (skipped !== undefined) return { name, transcript: '', failures: [], skipped };
   const directory = mkdtempSync(join(tmpdir(), 'strata-scenario-'));
   try {
     const play = new Play(name, scenario, directory);
     play.run();
-    return { name, transcript: play.lines.map((line) => `${JSON.stringify(line)}\n`).join(''), failures: play.failures };
+    return { name, transcript: play.lines.map((line) => `${canonical(line)}\n`).join(''), failures: play.failures };
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -65,6 +70,8 @@ class Play {
   failures = [];
   /** @type {any[]} */
   #requests = [];
+  /** @type {string[]} */
+  #cancelled = [];
   /** @type {import('./instance.js').Instance | undefined} */
   #instance;
   #open = false;
@@ -84,10 +91,9 @@ class Play {
   }
 
   run() {
-    this.lines.push({ scenario: this.name });
-    this.#step(0, { call: 'open' });
+    this.#step(0, { call: 'open', requests: this.scenario.requests });
     this.scenario.steps.forEach((step, index) => this.#step(index + 1, step));
-    if (this.#open) this.#call('close', {});
+    if (this.#open) this.#call('close', { at: this.at });
     this.#instance?.release();
     for (const path of ownFiles(this.directory)) {
       this.lines.push({ file: path, sha256: createHash('sha256').update(readFileSync(join(this.directory, path))).digest('hex') });
@@ -100,6 +106,7 @@ class Play {
    */
   #step(number, step) {
     this.#requests = [];
+    this.#cancelled = [];
     const given = step.with ?? {};
     this.at = given.at ?? given.now ?? this.at;
     /** @type {{result: any} | {failure: any} | {trap: string}} */
@@ -109,7 +116,7 @@ class Play {
     } catch (error) {
       throw new Error(`${this.name}, step ${number} (${step.call}): ${error instanceof Error ? error.message : error}`, { cause: error });
     }
-    this.lines.push({ step: number, call: step.call, ...outcome, requests: this.#requests });
+    this.lines.push({ step: number, call: step.call, ...outcome, requests: this.#requests, cancelled: this.#cancelled });
     this.#check(`${this.name}, step ${number} (${step.call})`, step, outcome);
   }
 
@@ -128,6 +135,8 @@ class Play {
     if (found !== undefined) this.failures.push(`${where}${found}`);
     const requests = difference(step.requests ?? [], this.#requests, ' requests');
     if (requests !== undefined) this.failures.push(`${where}${requests}`);
+    const cancelled = step.cancelled && difference(step.cancelled, this.#cancelled, ' cancelled');
+    if (cancelled !== undefined) this.failures.push(`${where}${cancelled}`);
   }
 
   /**
@@ -139,11 +148,13 @@ class Play {
       case 'open':
         return this.#reopen();
       case 'reopen': {
-        const closed = this.#call('close', {});
+        const closed = this.#call('close', { at: this.at });
         return 'result' in closed ? this.#reopen() : closed;
       }
       case 'crash':
         return this.#reopen();
+      case 'close':
+        return this.#call('close', { at: this.at });
       case 'models':
         this.#setModels(given);
         return { result: null };
@@ -174,7 +185,7 @@ class Play {
       printed: () => {},
     });
     const config = { ...this.scenario.config, holder: { id: HOLDER } };
-    const outcome = this.#call('open', { 'config-json': JSON.stringify(config) });
+    const outcome = this.#call('open', { 'config-json': JSON.stringify(config), at: this.at });
     this.#open = 'result' in outcome;
     return outcome;
   }
@@ -187,22 +198,16 @@ class Play {
     const name = functionNames().find((one) => one.endsWith(`.${call}`));
     if (!name) throw new Error(`there is no call ${call}`);
     const { params, result } = contractFunction(name);
-    const timed = { ...given };
-    if (call === 'complete' && 'request' in timed) {
-      timed['request-id'] = timed.request;
-      delete timed.request;
+    const named = { ...given };
+    if (call === 'complete' && 'request' in named) {
+      named['request-id'] = named.request;
+      delete named.request;
     }
     // A call with one record takes it as it stands; all others take their arguments by name.
     const whole = params.length === 1 && isRecord(params[0].type);
-    const members = whole ? recordMembers(params[0].type) : params;
-    for (const { name: member, type } of members) {
-      if (isInstant(type) && timed[member] === undefined) timed[member] = this.at;
-    }
-    const strangers = Object.keys(timed).filter((member) => !members.some((one) => one.name === member));
+    const strangers = whole ? [] : Object.keys(named).filter((member) => !params.some((one) => one.name === member));
     if (strangers.length > 0) throw new Error(`${call} takes no ${strangers.join(', ')}`);
-    const values = whole
-      ? [lower(params[0].type, timed, SCENARIO_SPELLING, '')]
-      : params.map((param) => lower(param.type, timed[param.name] ?? absent(param.type), SCENARIO_SPELLING, `${param.name}.`));
+    const values = params.map(({ name: member, type }) => lower(type, whole ? named : named[member], SCENARIO_SPELLING, `${member}.`));
     const answer = callExport(/** @type {import('./instance.js').Instance} */ (this.#instance), name, values);
     if (call === 'close' && 'value' in answer) this.#open = false;
     return 'value' in answer ? { result: lift(result, answer.value, SCENARIO_SPELLING) } : answer;
@@ -212,14 +217,14 @@ class Play {
   #send(one) {
     switch (one.kind) {
       case 'ask-model':
-        this.#requests.push({ id: one.id, ...lift({ ref: 'llm.request' }, one.request, SCENARIO_SPELLING) });
+        this.#requests.push({ kind: 'llm', id: one.id, ...lift({ ref: 'llm.request' }, one.request, SCENARIO_SPELLING) });
         break;
       case 'embed':
-        this.#requests.push({ id: one.id, texts: one.texts });
+        this.#requests.push({ kind: 'embedding', id: one.id, texts: one.texts });
         break;
       case 'cancel-model':
       case 'cancel-embed':
-        this.#requests.push({ cancel: one.id });
+        this.#cancelled.push(one.id);
         break;
     }
   }
@@ -255,30 +260,19 @@ function filesUnder(directory) {
     .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
-/** @typedef {import('../dist/contract.js').WitType} WitType */
-
-/** @param {WitType} type */
-function named(type) {
-  return typeof type === 'object' && 'ref' in type ? contract.types[type.ref] : undefined;
-}
-
-/** @param {WitType} type */
+/** @param {import('../dist/contract.js').WitType} type */
 function isRecord(type) {
-  return named(type)?.kind === 'record';
+  return typeof type === 'object' && 'ref' in type && contract.types[type.ref].kind === 'record';
 }
 
-/** @param {WitType} type */
-function isInstant(type) {
-  return typeof type === 'object' && 'ref' in type && type.ref === 'types.instant';
-}
-
-/** @param {WitType} type */
-function recordMembers(type) {
-  const record = named(type);
-  return record?.kind === 'record' ? record.fields : [];
-}
-
-/** @param {WitType} type */
-function absent(type) {
-  return SCENARIO_SPELLING.absent('', { type });
+/**
+ * Returns `value` as compact JSON whose object members are sorted by name at every depth.
+ * @param {unknown} value
+ * @returns {string}
+ */
+function canonical(value) {
+  return JSON.stringify(value, (_, one) => {
+    if (one === null || typeof one !== 'object' || Array.isArray(one)) return one;
+    return Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
 }

@@ -4,7 +4,7 @@
  * Returns how `actual` differs from `expected`; nothing if it matches.
  *
  * Objects match by the members that are named, all else exactly. An object with one `$` member asks for
- * something else: `$contains`, `$not-contains`, `$count`, `$any`, `$json`.
+ * something else: `$contains`, `$not-contains`, `$count`, `$any`, `$json`, `$all`.
  *
  * @param {any} expected
  * @param {any} actual
@@ -42,6 +42,8 @@ function special(key, wanted, actual, path) {
       return holds(actual, wanted) ? `${path}: ${short(actual)} contains ${short(wanted)}` : undefined;
     case '$count':
       return Array.isArray(actual) && actual.length === wanted ? undefined : `${path}: expected ${wanted} items, got ${short(actual)}`;
+    case '$all':
+      return first(wanted.map((/** @type {any} */ one) => () => difference(one, actual, path)));
     case '$json': {
       try {
         return difference(wanted, JSON.parse(actual), path);
