@@ -10,6 +10,9 @@ use crate::contract::{
     PromptEvent, Result, SearchRequest, Selector, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
 };
 use crate::disk::Disk;
+use crate::offload::intake::{self, Desk};
+use crate::offload::session::Sessions;
+use crate::offload::{drill, reduce};
 use crate::settings::Settings;
 use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store};
@@ -36,12 +39,15 @@ pub struct Engine {
     models: Models,
     outgoing: Vec<Outgoing>,
     allowance: tools::Allowance,
+    calendar: Calendar,
+    offload_sessions: Sessions,
 }
 
 impl Engine {
     /// Opens the space on `disk`; see `wit/lifecycle.wit`.
     pub fn open(disk: Rc<dyn Disk>, config_json: &str, models: Models, at: Instant) -> Result<(Self, Opened)> {
         let settings = Settings::parse(config_json)?;
+        let calendar = Calendar::new(&settings.timezone.0)?;
         let lock = SpaceLock::claim(Rc::clone(&disk), &settings, at)?;
         let (store, resumed_requests) = match open_store(disk) {
             Ok(opened) => opened,
@@ -51,7 +57,12 @@ impl Engine {
             }
         };
         let opened = Opened { engine_version: env!("CARGO_PKG_VERSION").into(), schema_version: SCHEMA_VERSION, resumed_requests };
-        Ok((Self { lock, store, settings, models, outgoing: Vec::new(), allowance: tools::Allowance::default() }, opened))
+        let sessions = Sessions::default();
+        Ok((Self { lock, store, settings, models, outgoing: Vec::new(), allowance: tools::Allowance::default(), calendar, offload_sessions: sessions }, opened))
+    }
+
+    fn desk(&mut self) -> Desk<'_> {
+        Desk { store: &mut self.store, sessions: &mut self.offload_sessions, calendar: &self.calendar }
     }
 
     /// Returns the store, for checks by tests and for the owners of exports.
@@ -83,12 +94,16 @@ impl Engine {
     /// `hooks.before-prompt-build`.
     pub fn before_prompt_build(&mut self, event: &PromptEvent) -> Result<Injection> {
         self.allowance.begin(tools::session_key(&event.scope), inject::turn(event));
+        self.offload_sessions.note_prompt(&event.scope, &event.prompt);
         inject::inject(self.store.db(), &self.settings, event)
     }
 
     /// `hooks.after-tool-call`.
-    pub fn after_tool_call(&mut self, _event: &ToolEvent) -> Result<ToolReceipt> {
-        Err(Failure::unsupported("after-tool-call"))
+    pub fn after_tool_call(&mut self, event: &ToolEvent) -> Result<ToolReceipt> {
+        if !self.settings.offload.enabled {
+            return Ok(ToolReceipt { filtered: "offload is off".into(), ..ToolReceipt::default() });
+        }
+        intake::after_tool_call(&mut self.desk(), event)
     }
 
     /// `hooks.agent-end`.
@@ -105,17 +120,21 @@ impl Engine {
     }
 
     /// `hooks.assemble`.
-    pub fn assemble(&mut self, _request: &AssembleRequest) -> Result<Assembled> {
-        Err(Failure::unsupported("assemble"))
+    pub fn assemble(&mut self, request: &AssembleRequest) -> Result<Assembled> {
+        let settings = self.settings.offload.clone();
+        reduce::reduce(&mut self.desk(), &settings, request)
     }
 
     /// `hooks.report-usage`.
-    pub fn report_usage(&mut self, _model: &str, _estimated_tokens: u32, _reported_tokens: u32) -> Result<()> {
-        Err(Failure::unsupported("report-usage"))
+    pub fn report_usage(&mut self, model: &str, estimated_tokens: u32, reported_tokens: u32) -> Result<()> {
+        reduce::report_usage(&mut self.store, model, estimated_tokens, reported_tokens)
     }
 
     /// `tools.call`.
     pub fn call_tool(&mut self, invocation: &Invocation) -> Result<Answer> {
+        if drill::is_tool(&invocation.name) {
+            return drill::call(&mut self.desk(), invocation);
+        }
         tools::call(self.store.db(), &self.settings, &mut self.allowance, invocation)
     }
 
@@ -244,5 +263,9 @@ pub fn before_message_write(event: &WriteEvent) -> String {
 
 /// `tools.list`.
 pub fn list_tools() -> String {
-    tools::list().to_string()
+    let mut all = tools::list();
+    if let Some(tools) = all.as_array_mut() {
+        tools.extend(drill::tools());
+    }
+    all.to_string()
 }

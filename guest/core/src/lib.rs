@@ -37,6 +37,8 @@ pub mod text;
 pub mod tools;
 pub mod trace;
 
+pub mod offload;
+
 pub mod engine;
 
 pub use contract::{Failure, FailureCode, Instant};

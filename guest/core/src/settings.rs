@@ -23,6 +23,8 @@ pub struct Settings {
     pub persona: Persona,
     /// Recall and injection.
     pub recall: Recall,
+    /// Short-term memory.
+    pub offload: Offload,
 }
 
 impl Settings {
@@ -169,6 +171,52 @@ impl Default for Recall {
             score_threshold: 0.3,
             strategy: "hybrid".into(),
             timeout_ms: 5000,
+        }
+    }
+}
+
+/// Settings of short-term memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Offload {
+    /// Tool results are stored and lists are reduced.
+    pub enabled: bool,
+    /// The window of a model that a host does not tell, in tokens.
+    pub default_context_window: u32,
+    /// Entries that make a batch of summaries by a model due.
+    pub force_trigger_threshold: u32,
+    /// Entries of one batch; at most 5.
+    pub max_pairs_per_batch: u32,
+    /// Shares of the window at which reducing becomes mild, aggressive, an emergency,
+    pub mild_offload_ratio: f64,
+    /// ...
+    pub aggressive_compress_ratio: f64,
+    /// ...
+    pub emergency_compress_ratio: f64,
+    /// and the share that an emergency goes down to.
+    pub emergency_target_ratio: f64,
+    /// Share of the window that canvases may take.
+    pub mmd_max_token_ratio: f64,
+    /// Days that the texts of sessions which are over are kept; 0 keeps them forever.
+    pub retention_days: u32,
+    /// Bound on all stored texts, in MiB of disk; 0 for none. Sessions that are over go first.
+    pub max_size_mb: u32,
+}
+
+impl Default for Offload {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            default_context_window: 200_000,
+            force_trigger_threshold: 4,
+            max_pairs_per_batch: 5,
+            mild_offload_ratio: 0.5,
+            aggressive_compress_ratio: 0.85,
+            emergency_compress_ratio: 0.95,
+            emergency_target_ratio: 0.6,
+            mmd_max_token_ratio: 0.2,
+            retention_days: 0,
+            max_size_mb: 0,
         }
     }
 }

@@ -6,7 +6,12 @@ use rusqlite::Connection;
 
 /// All migrations, oldest first; the schema version is how many have run. A migration that has
 /// been released is never edited: add the next one.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/001_spine.sql"), include_str!("migrations/002_pyramid.sql"), include_str!("migrations/003_l1.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/001_spine.sql"),
+    include_str!("migrations/002_pyramid.sql"),
+    include_str!("migrations/003_l1.sql"),
+    include_str!("migrations/004_offload.sql"),
+];
 
 /// The schema version that this build reads and writes.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;

@@ -1,0 +1,202 @@
+//! Reduces a message list under a model's window.
+//!
+//! The list is read once from the oldest message to the newest, as if each turn had been assembled
+//! in its time: what an earlier turn replaced stays replaced in the same bytes, so that a prompt
+//! cache keeps its prefix, and the work is linear. Two marks move forward only:
+//!
+//! ```text
+//! 0 ........... fold ............... brief ................ tail ........ end
+//!   user words    results and long     whole, waiting for     whole: the
+//!   only, calls   arguments are        the next step          newest work
+//!   on the canvas placeholders
+//! ```
+//!
+//! `brief` jumps to `tail` when what it would save has grown to a step; `fold` jumps when the part in
+//! placeholders has grown too large. Pressure of the window (mild, aggressive, emergency) moves them
+//! earlier and further. Each move makes the list smaller or leaves it, and there are at most as many
+//! moves as groups: it ends. The canvas stands at `brief`, where the bytes change anyway.
+
+mod brief;
+mod context;
+mod fold;
+mod groups;
+
+pub use brief::{ARGUMENT_MIN_CHARS, Gauge, Measured, NeededRef, PLACEHOLDER_HEAD, RefKind};
+pub use context::{CONTEXT_HEAD, Language, Story, context};
+pub use fold::{Mode, Plan, plan};
+pub use groups::{Group, GroupKind, groups};
+
+use super::ledger::{Entry, Ledger};
+use super::message_shape::{Shape, user_message, view};
+use super::token_estimate::estimate;
+use brief::tokens_of;
+use std::rc::Rc;
+
+/// How far a list may grow, and when what is old gets replaced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// The model's context window, in tokens.
+    pub window_tokens: u64,
+    /// Tokens of what is not in the list.
+    pub overhead_tokens: u64,
+    /// Shares of the window (the reference's defaults).
+    pub mild_ratio: f64,
+    /// the head is folded away from here,
+    pub aggressive_ratio: f64,
+    /// even the newest turns give way from here,
+    pub emergency_ratio: f64,
+    /// down to here.
+    pub emergency_target_ratio: f64,
+    /// Share of the window that canvases may take.
+    pub canvas_ratio: f64,
+    /// The newest messages of this many tokens stay whole.
+    pub tail_tokens: u64,
+    /// Old results are replaced once that saves this many tokens.
+    pub step_tokens: u64,
+    /// The part in placeholders is folded onto the canvas when it exceeds `fold_tokens`, down to
+    /// `fold_target_tokens`.
+    pub fold_tokens: u64,
+    /// Where such a fold stops.
+    pub fold_target_tokens: u64,
+}
+
+impl Policy {
+    /// Returns the defaults for a window. The absolute sizes were chosen by measuring; see
+    /// `docs/offload.md`.
+    pub fn for_window(window_tokens: u64, overhead_tokens: u64) -> Self {
+        let share = |ratio: f64| (window_tokens as f64 * ratio) as u64;
+        Self {
+            window_tokens,
+            overhead_tokens,
+            mild_ratio: 0.5,
+            aggressive_ratio: 0.85,
+            emergency_ratio: 0.95,
+            emergency_target_ratio: 0.6,
+            canvas_ratio: 0.2,
+            tail_tokens: 5_000.min(share(0.07)),
+            step_tokens: 4_000.min(share(0.047)),
+            fold_tokens: 28_000.min(share(0.22)),
+            fold_target_tokens: 18_000.min(share(0.11)),
+        }
+    }
+
+    /// Returns `ratio` of the window in tokens.
+    pub fn share(&self, ratio: f64) -> u64 {
+        (self.window_tokens as f64 * ratio) as u64
+    }
+}
+
+/// A reduced list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reduced {
+    /// The messages as JSON texts, in order.
+    pub messages: Vec<String>,
+    /// Estimated tokens of the list as it came.
+    pub tokens_before: u64,
+    /// Estimated tokens of the list as it goes.
+    pub tokens_after: u64,
+    /// How hard it was pressed.
+    pub mode: Mode,
+    /// Why the list is still over its budget; empty if it is not.
+    pub reason: String,
+    /// Texts that must be durable before the list is used.
+    pub needs: Vec<NeededRef>,
+    /// The newest entry that the context message covers.
+    pub covered: Option<u32>,
+}
+
+/// Returns `messages` reduced under `policy`. `freeze` gives the context text for the entries that it
+/// is shown, so that a caller can keep what it gave before.
+pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, freeze: &mut dyn FnMut(&[Entry]) -> String) -> Reduced {
+    let tokens_before: u64 = messages.iter().map(|message| message.tokens).sum();
+    let told: Vec<Rc<Measured>> = messages.iter().filter(|message| !is_context(message)).cloned().collect();
+    let canvas_tokens = policy.share(policy.canvas_ratio).min(CONTEXT_TOKENS_MAX);
+    let plan = plan(&told, ledger, policy, canvas_tokens);
+    if plan.brief == 0 {
+        return untouched(messages, policy);
+    }
+    let mut out = Vec::with_capacity(told.len());
+    let mut needs = Vec::new();
+    let mut tokens_after = 0;
+    let mut covered: Option<u32> = None;
+    let mut shape = Shape::OpenAiChat;
+    for (at, group) in plan.groups.iter().enumerate() {
+        if at == plan.brief {
+            push_context(&mut out, &mut tokens_after, ledger, covered, shape, freeze);
+        }
+        for message in &told[group.first..=group.last] {
+            shape = shape.max(message.view.shape);
+            if at < plan.brief {
+                for (result, print) in message.view.results.iter().zip(&message.prints) {
+                    let entry = ledger.find(&result.call_id, result.text.len() as u64, *print);
+                    covered = covered.max(entry.map(|entry| entry.ordinal));
+                }
+            }
+            let short = match (at < plan.fold, at < plan.brief, group.kind) {
+                (_, false, _) | (_, _, GroupKind::Kept) => None,
+                (true, _, GroupKind::Turn) => {
+                    needs.extend(message.brief(ledger).iter().flat_map(|brief| brief.needs.iter().cloned()));
+                    needs.extend(message.folded_needs());
+                    continue;
+                }
+                (true, _, GroupKind::Said) => message.said(),
+                _ => message.brief(ledger),
+            };
+            match short {
+                Some(short) => {
+                    out.push(short.json.clone());
+                    tokens_after += short.tokens;
+                    needs.extend(short.needs.iter().cloned());
+                }
+                None => {
+                    out.push(message.json.clone());
+                    tokens_after += message.tokens;
+                }
+            }
+        }
+    }
+    if plan.brief == plan.groups.len() {
+        push_context(&mut out, &mut tokens_after, ledger, covered, shape, freeze);
+    }
+    if tokens_after >= tokens_before {
+        return untouched(messages, policy);
+    }
+    let over = tokens_after + policy.overhead_tokens > policy.window_tokens;
+    let reason = if over { OVER_WORDS.to_owned() } else { String::new() };
+    Reduced { messages: out, tokens_before, tokens_after, mode: plan.mode, reason, needs, covered }
+}
+
+/// Room kept for the context message: a canvas of 4,000 characters, names, and how to read them.
+const CONTEXT_TOKENS_MAX: u64 = 2_200;
+const OVER_WORDS: &str = "what may not be removed (words of the user and the system, unpaired or unknown messages, the newest turn) is larger than the window";
+
+/// Returns `messages` as they are.
+pub fn untouched(messages: &[Rc<Measured>], policy: &Policy) -> Reduced {
+    let tokens: u64 = messages.iter().map(|message| message.tokens).sum();
+    let over = tokens + policy.overhead_tokens > policy.window_tokens;
+    Reduced {
+        messages: messages.iter().map(|message| message.json.clone()).collect(),
+        tokens_before: tokens,
+        tokens_after: tokens,
+        mode: Mode::None,
+        reason: if over { OVER_WORDS.to_owned() } else { String::new() },
+        needs: Vec::new(),
+        covered: None,
+    }
+}
+
+/// Returns whether a message is the one that an earlier call put in.
+pub fn is_context(message: &Measured) -> bool {
+    message.view.text.starts_with(CONTEXT_HEAD)
+}
+
+fn push_context(out: &mut Vec<String>, tokens: &mut u64, ledger: &Ledger, covered: Option<u32>, shape: Shape, freeze: &mut dyn FnMut(&[Entry]) -> String) {
+    let Some(covered) = covered else { return };
+    let text = freeze(&ledger.entries()[..=covered as usize]);
+    if text.is_empty() {
+        return;
+    }
+    let message = user_message(shape, &text, None);
+    *tokens += tokens_of(&view(&message)).max(estimate(&text));
+    out.push(message.to_string());
+}

@@ -1,0 +1,111 @@
+//! Files that people and other tools read: `offload/offload-<session>.jsonl` with the reference's
+//! fields, and `canvases/<session>-NNN.mmd`. The rows are the truth; these are projections that are
+//! written after the commit and made whole again when a session is loaded.
+
+use super::canvas::{CANVAS_MAX_CHARS, draw};
+use super::intake::Desk;
+use super::ledger::Entry;
+use crate::calendar::Calendar;
+use crate::contract::{Result, Scope};
+use crate::disk::{Disk, OpenMode, read_all, replace};
+use crate::l0::{SessionId, uid};
+use crate::store::disk_failure;
+use serde_json::json;
+
+/// Directory of the offload logs.
+pub const LOG_DIR: &str = "offload";
+/// Directory of the canvases.
+pub const CANVAS_DIR: &str = "canvases";
+/// Characters of a session's name that stay in file names.
+const SLUG_MAX_CHARS: usize = 48;
+
+/// Returns the name of a session's files: what is safe of its name, and a hash that tells apart
+/// sessions of different scopes or with unsafe names.
+pub fn slug(scope: &Scope) -> String {
+    let safe: String = scope.session.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).take(SLUG_MAX_CHARS).collect();
+    let hash = uid("", &[scope.team.as_bytes(), scope.user.as_bytes(), scope.agent.as_bytes(), scope.session.as_bytes()]);
+    format!("{}-{}", if safe.is_empty() { "default" } else { &safe }, &hash[..8])
+}
+
+/// Returns the path of a session's offload log.
+pub fn log_path(scope: &Scope) -> String {
+    format!("{LOG_DIR}/offload-{}.jsonl", slug(scope))
+}
+
+/// Returns the path of a canvas.
+pub fn canvas_path(scope: &Scope, task: u32) -> String {
+    format!("{CANVAS_DIR}/{}-{task:03}.mmd", slug(scope))
+}
+
+/// Returns one line of the log, with the reference's fields.
+pub fn line(calendar: &Calendar, scope: &Scope, entry: &Entry) -> String {
+    let mut line = json!({
+        "timestamp": calendar.iso(u64::try_from(entry.at_ms).unwrap_or(0)),
+        "node_id": entry.node_id,
+        "tool_call": entry.call_line,
+        "summary": entry.summary,
+        "result_ref": entry.result_ref,
+        "tool_call_id": entry.call_id,
+        "score": entry.score,
+        "session_key": scope.session,
+    });
+    if let Some(path) = &entry.arguments_ref {
+        line["arguments_ref"] = json!(path);
+    }
+    let mut text = line.to_string();
+    text.push('\n');
+    text
+}
+
+/// Appends the entries from ordinal `first` to the log. A log that does not hold exactly the
+/// entries before them is written anew.
+pub fn append(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, first: usize) -> Result<()> {
+    let path = log_path(scope);
+    let disk = desk.store.shared_disk();
+    let session = desk.sessions.get(desk.store.db(), id)?;
+    let mirrored = match session.mirrored {
+        Some(lines) => lines,
+        None => lines_of(disk.as_ref(), &path)?,
+    };
+    let entries = session.ledger.entries();
+    if mirrored == first as u64 && first > 0 {
+        let text: String = entries[first..].iter().map(|entry| line(desk.calendar, scope, entry)).collect();
+        let failed = |error| disk_failure(&path, error);
+        let mut file = disk.open(&path, OpenMode::Write).map_err(failed)?;
+        let end = file.len().map_err(failed)?;
+        file.write_at(text.as_bytes(), end).map_err(failed)?;
+    } else {
+        let text: String = entries.iter().map(|entry| line(desk.calendar, scope, entry)).collect();
+        replace(disk.as_ref(), &path, text.as_bytes()).map_err(|error| disk_failure(&path, error))?;
+    }
+    session.mirrored = Some(entries.len() as u64);
+    Ok(())
+}
+
+/// Writes the log anew, after entries changed.
+pub fn rewrite(desk: &mut Desk<'_>, id: SessionId, scope: &Scope) -> Result<()> {
+    desk.sessions.get(desk.store.db(), id)?.mirrored = Some(u64::MAX);
+    append(desk, id, scope, 0)
+}
+
+/// Writes the canvas of the running task.
+pub fn canvases(desk: &mut Desk<'_>, id: SessionId, scope: &Scope) -> Result<()> {
+    let disk = desk.store.shared_disk();
+    let session = desk.sessions.get(desk.store.db(), id)?;
+    let current = session.board.current;
+    let Some(task) = session.board.tasks.iter().find(|task| task.number == current) else { return Ok(()) };
+    let drawing = draw(task, session.ledger.entries(), true, &session.notes, CANVAS_MAX_CHARS);
+    let path = canvas_path(scope, current);
+    replace(disk.as_ref(), &path, drawing.text.as_bytes()).map_err(|error| disk_failure(&path, error))
+}
+
+fn lines_of(disk: &dyn Disk, path: &str) -> Result<u64> {
+    if !disk.exists(path).map_err(|error| disk_failure(path, error))? {
+        return Ok(0);
+    }
+    let bytes = read_all(disk, path).map_err(|error| disk_failure(path, error))?;
+    // A torn last line makes the count wrong on purpose: the log is then written anew.
+    let whole = bytes.last().is_none_or(|byte| *byte == b'\n');
+    let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+    Ok(if whole { lines } else { u64::MAX })
+}
