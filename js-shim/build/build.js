@@ -45,7 +45,8 @@ const IMPORTS = [
   'wasi:random/insecure-seed',
 ];
 
-const component = process.env.STRATA_COMPONENT ?? join(root, 'target/wasm32-wasip2/component/strata_component.wasm');
+const target = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
+const component = process.env.STRATA_COMPONENT ?? join(target, 'wasm32-wasip2/component/strata_component.wasm');
 if (!existsSync(component)) {
   console.error(`${component} does not exist; build it with \`make component\`, or name it in STRATA_COMPONENT`);
   process.exit(1);
