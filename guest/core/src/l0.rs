@@ -205,18 +205,8 @@ pub fn insert(tx: &Transaction<'_>, scope: ScopeId, session: SessionId, message:
     .and_then(|mut insert| {
         insert.query_row(
             params![
-                uid,
-                scope.0,
-                session.0,
-                message.host_id,
-                message.digest,
-                message.occurrence,
-                message.role,
-                message.speaker,
-                message.text,
-                message.said_at as i64,
-                message.recorded_at as i64,
-                message.worth
+                uid, scope.0, session.0, message.host_id, message.digest, message.occurrence, message.role, message.speaker, message.text,
+                message.said_at as i64, message.recorded_at as i64, message.worth
             ],
             |row| row.get(0),
         )
