@@ -21,7 +21,7 @@ const HOLDER = 'conformance';
 const HOST = 'node';
 
 /**
- * @typedef {{call: string, with?: Record<string, any>, expect?: any, requests?: any[], cancelled?: string[]}} Step
+ * @typedef {{call: string, with?: Record<string, any>, expect?: any, requests?: any[], cancelled?: string[], note?: string}} Step
  * @typedef {{about: string, config?: object, llm?: object, embedding?: object, at?: number, requests?: any[], skip?: Record<string, string>, steps: Step[]}} Scenario
  * @typedef {{name: string, transcript: string, failures: string[], skipped?: string}} Run `skipped` is the reason
  */
@@ -62,6 +62,8 @@ export function runScenario(name, scenario) {
   }
 }
 
+const STEP_MEMBERS = new Set(['call', 'with', 'expect', 'requests', 'cancelled', 'note']);
+
 /** One run of a scenario. */
 class Play {
   /** @type {object[]} */
@@ -86,7 +88,7 @@ class Play {
     this.scenario = scenario;
     this.directory = directory;
     this.at = scenario.at ?? 0;
-    this.models = { llm: NO_MODELS.llm, embedding: NO_MODELS.embedding };
+    this.models = NO_MODELS;
     this.#setModels(scenario);
   }
 
@@ -107,6 +109,8 @@ class Play {
   #step(number, step) {
     this.#requests = [];
     this.#cancelled = [];
+    const stranger = Object.keys(step).find((member) => !STEP_MEMBERS.has(member));
+    if (stranger !== undefined) throw new Error(`${this.name}, step ${number}: a step has no ${stranger}`);
     const given = step.with ?? {};
     this.at = given.at ?? given.now ?? this.at;
     /** @type {{result: any} | {failure: any} | {trap: string}} */
@@ -198,16 +202,11 @@ class Play {
     const name = functionNames().find((one) => one.endsWith(`.${call}`));
     if (!name) throw new Error(`there is no call ${call}`);
     const { params, result } = contractFunction(name);
-    const named = { ...given };
-    if (call === 'complete' && 'request' in named) {
-      named['request-id'] = named.request;
-      delete named.request;
-    }
     // A call with one record takes it as it stands; all others take their arguments by name.
     const whole = params.length === 1 && isRecord(params[0].type);
-    const strangers = whole ? [] : Object.keys(named).filter((member) => !params.some((one) => one.name === member));
+    const strangers = whole ? [] : Object.keys(given).filter((member) => !params.some((one) => one.name === member));
     if (strangers.length > 0) throw new Error(`${call} takes no ${strangers.join(', ')}`);
-    const values = params.map(({ name: member, type }) => lower(type, whole ? named : named[member], SCENARIO_SPELLING, `${member}.`));
+    const values = params.map(({ name: member, type }) => lower(type, whole ? given : (given[member] ?? (isRecord(type) ? {} : undefined)), SCENARIO_SPELLING, `${member}.`));
     const answer = callExport(/** @type {import('./instance.js').Instance} */ (this.#instance), name, values);
     if (call === 'close' && 'value' in answer) this.#open = false;
     return 'value' in answer ? { result: lift(result, answer.value, SCENARIO_SPELLING) } : answer;
@@ -229,10 +228,12 @@ class Play {
     }
   }
 
-  /** @param {{llm?: object, embedding?: object}} told */
+  /** @param {{llm?: object, embedding?: object | null}} told */
   #setModels(told) {
-    if (told.llm !== undefined) this.models.llm = lower({ ref: 'llm.abilities' }, told.llm ?? {}, SCENARIO_SPELLING, 'llm.');
-    if (told.embedding !== undefined) this.models.embedding = told.embedding === null ? undefined : lower({ ref: 'embedding.model' }, told.embedding, SCENARIO_SPELLING, 'embedding.');
+    this.models = {
+      llm: lower({ ref: 'llm.abilities' }, told.llm ?? {}, SCENARIO_SPELLING, 'llm.'),
+      embedding: lower({ option: { ref: 'embedding.model' } }, told.embedding, SCENARIO_SPELLING, 'embedding.'),
+    };
   }
 
   /** @param {string} path */

@@ -46,6 +46,7 @@ test('a scenario that is written wrongly is an error, not a failure', () => {
   assert.throws(() => play({ call: 'no-such-call' }), /step 1 \(no-such-call\): there is no call/);
   assert.throws(() => play({ ...HI, with: { ...HI.with, mesages: [] } }), /mesages is not known/);
   assert.throws(() => play({ call: 'trace', with: { it: 'x' } }), /trace takes no it/);
+  assert.throws(() => play({ ...HI, expects: {} }), /a step has no expects/);
   assert.throws(() => play({ call: 'file', with: { path: '../../etc/passwd' } }), /not in the data directory/);
 });
 
