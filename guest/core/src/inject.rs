@@ -7,7 +7,7 @@ use crate::calendar::Calendar;
 use crate::capture::clean;
 use crate::contract::{Injection, PromptEvent, Result};
 use crate::l0;
-use crate::l1::atom::{Atom, Kind};
+use crate::l1::atom::{Atom, Kind, Origin};
 use crate::recall::{self, Query};
 use crate::settings::Settings;
 use rusqlite::Connection;
@@ -20,6 +20,9 @@ const MIN_QUERY: usize = 2;
 
 /// Fewest characters that a shortened memory keeps (the reference system's figure).
 const MIN_LINE: usize = 40;
+
+/// Share of the recalled memories that may rest on words that no user has said or confirmed.
+const UNCONFIRMED_SHARE: f64 = 0.4;
 
 /// What the model is told about its memory; always the same.
 const GUIDE: &str = include_str!("../prompts/memory-guide.md");
@@ -38,9 +41,10 @@ pub fn inject(db: &Connection, settings: &Settings, event: &PromptEvent) -> Resu
     let query = query_text(&event.prompt);
     let Some(scope) = l0::find_scope(db, &event.scope)?.filter(|_| query.chars().count() >= MIN_QUERY) else { return Ok(injection) };
     let query = Query { text: &query, vector: event.query_vector.as_deref(), strategy: &settings.recall.strategy, ..Query::default() };
-    let found = recall::atoms(db, scope, &query, settings.recall.max_results as usize, |_| true)?;
+    let limit = settings.recall.max_results as usize;
+    let found = recall::atoms(db, scope, &query, limit * 2, |_| true)?;
     let calendar = Calendar::new(&settings.timezone.0)?;
-    let atoms: Vec<Atom> = found.into_iter().map(|found| found.item).collect();
+    let atoms = trusted_mix(found.into_iter().map(|found| found.item), limit);
     dynamic(&mut injection, settings, &calendar, &atoms);
     Ok(injection)
 }
@@ -58,6 +62,26 @@ fn stable(sections: &[(&str, &str)]) -> String {
     }
     stable.push_str(&format!("<memory-tools-guide>\n{}\n</memory-tools-guide>\n", GUIDE.trim()));
     stable
+}
+
+/// Returns up to `limit` atoms in order, of which at most [`UNCONFIRMED_SHARE`] rest on words that no
+/// user has confirmed: whoever writes much into tools or pages must not fill a prompt with it.
+fn trusted_mix(atoms: impl Iterator<Item = Atom>, limit: usize) -> Vec<Atom> {
+    let mut unconfirmed_left = (limit as f64 * UNCONFIRMED_SHARE) as usize;
+    let mut kept = Vec::new();
+    for atom in atoms {
+        if kept.len() == limit {
+            break;
+        }
+        if !atom.origin.is_the_users() {
+            if unconfirmed_left == 0 {
+                continue;
+            }
+            unconfirmed_left -= 1;
+        }
+        kept.push(atom);
+    }
+    kept
 }
 
 /// Writes the block of recalled atoms under the budgets, and counts what they cost.
@@ -104,7 +128,12 @@ fn kind(atom: &Atom) -> &'static str {
 }
 
 fn scene(atom: &Atom) -> String {
-    if atom.scene.is_empty() { String::new() } else { format!("; {}", atom.scene) }
+    let said_by = match atom.origin {
+        Origin::Assistant => "; the assistant said so",
+        Origin::Tool => "; a tool said so, unconfirmed",
+        Origin::Rules | Origin::User | Origin::Human => "",
+    };
+    if atom.scene.is_empty() { said_by.to_owned() } else { format!("; {}{said_by}", atom.scene) }
 }
 
 fn time(atom: &Atom, calendar: &Calendar) -> String {

@@ -14,12 +14,12 @@ pub mod rules;
 pub mod settle;
 
 use crate::calendar::Calendar;
-use crate::contract::Result;
+use crate::contract::{LogLevel, Outgoing, Result};
 use crate::l0::{self, Message, SessionId};
 use crate::store::failure;
 use crate::work::{self, Batch, BatchId, Job, Step};
 use apply::Decision;
-use rusqlite::{Transaction, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 /// Messages of users and assistants in one batch (the reference system's figure).
@@ -35,8 +35,8 @@ const SETTLE_ATTEMPTS: u32 = 3;
 const SETTLE: &str = "settle";
 /// Stage: the rules distilled the batch; a model looks again when there is one.
 const RULES: &str = "rules";
-/// Stage: a model looks at a batch of the rules.
-const REEXAMINE: &str = "reexamine";
+/// Stage: the rules distilled the batch, and a later batch has a model look at its messages.
+const REEXAMINED: &str = "reexamined";
 
 /// What a batch works on.
 #[derive(Clone, Debug)]
@@ -62,28 +62,39 @@ struct Draft {
     atoms: Vec<atom::NewAtom>,
     /// Public ids of the atoms that the settlement may name, in the order of their labels.
     pool: Vec<String>,
-    /// A model looks again at what the rules had made.
+    /// The batch of the rules whose messages a model looks at again.
     #[serde(default)]
-    again: bool,
+    again: Option<i64>,
+}
+
+impl Draft {
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("atoms serialize")
+    }
 }
 
 /// Starts the next step of a batch.
 pub fn start(job: &mut Job<'_>, batch: &Batch) -> Result<Step> {
-    let session = batch.session.expect("an L1 batch is made for a session");
-    let input = input(job, batch.id, session)?;
+    let draft = draft(batch);
+    let input = input(job, batch, &draft)?;
     if batch.stage == SETTLE {
-        let draft: Draft = serde_json::from_str(&batch.draft).unwrap_or_default();
         return settle_or_store(job, batch, &input, draft);
     }
     if input.new.iter().all(|message| message.role == "tool") {
         return Ok(Step::Done(Vec::new()));
     }
     if !job.models.llm.available {
-        if batch.stage != RULES {
-            work::set_stage(job.tx, batch.id, RULES, "")?;
+        if let Some(by_rules) = draft.again {
+            // The model that was to look again has gone; the next one will.
+            job.tx
+                .prepare_cached("UPDATE batches SET stage = ?2 WHERE id = ?1")
+                .and_then(|mut update| update.execute(params![by_rules, RULES]))
+                .map_err(failure)?;
+            return Ok(Step::Done(Vec::new()));
         }
-        let atoms = rules::distill(&input);
-        return store(job, batch, &input, &Draft { atoms, ..Draft::default() }, &[]);
+        work::set_stage(job.tx, batch.id, RULES, "")?;
+        let draft = Draft { atoms: rules::distill(&input), ..Draft::default() };
+        return store(job, batch, &input, &draft, &[]);
     }
     let request = extract::request(&input, &job.models.llm);
     work::ask(job, batch.id, request)?;
@@ -92,14 +103,14 @@ pub fn start(job: &mut Job<'_>, batch: &Batch) -> Result<Step> {
 
 /// Takes a model's answer to the batch's last question.
 pub fn answered(job: &mut Job<'_>, batch: &Batch, text: &str) -> Result<Step> {
-    let session = batch.session.expect("an L1 batch is made for a session");
-    let input = input(job, batch.id, session)?;
+    let draft = draft(batch);
+    let input = input(job, batch, &draft)?;
     if batch.stage == SETTLE {
-        let draft: Draft = serde_json::from_str(&batch.draft).unwrap_or_default();
         return match settle::parse(text, draft.atoms.len(), &draft.pool) {
             Ok(decisions) => store(job, batch, &input, &draft, &decisions),
             Err(reason) if batch.attempts + 1 >= SETTLE_ATTEMPTS => {
-                refuse(job.tx, batch.id, &[("settled by rules: ".to_owned() + &reason, 1)])?;
+                refuse(job.tx, batch.id, &[("settled-by-rules".into(), u32::try_from(draft.atoms.len()).unwrap_or(u32::MAX))])?;
+                job.out.push(Outgoing::Log { level: LogLevel::Warn, text: format!("batch {}: settled by rules: {reason}", batch.id.0) });
                 store(job, batch, &input, &draft, &[])
             }
             Err(reason) => Ok(Step::Failed(reason)),
@@ -111,16 +122,39 @@ pub fn answered(job: &mut Job<'_>, batch: &Batch, text: &str) -> Result<Step> {
     };
     let checked = check::check(&input, extracted);
     refuse(job.tx, batch.id, &checked.refused)?;
-    if let Some(scene) = &checked.last_scene {
+    if let Some(scene) = checked.last_scene.as_ref().filter(|_| draft.again.is_none()) {
         job.tx
             .prepare_cached("UPDATE sessions SET last_scene = ?2 WHERE id = ?1")
-            .and_then(|mut update| update.execute(params![session.0, scene]))
+            .and_then(|mut update| update.execute(params![input.session.0, scene]))
             .map_err(failure)?;
     }
-    let draft = Draft { atoms: checked.atoms, pool: Vec::new(), again: batch.stage == REEXAMINE };
-    let text = serde_json::to_string(&draft).expect("atoms serialize");
-    work::set_stage(job.tx, batch.id, SETTLE, &text)?;
+    let draft = Draft { atoms: checked.atoms, ..draft };
+    work::set_stage(job.tx, batch.id, SETTLE, &draft.text())?;
     settle_or_store(job, batch, &input, draft)
+}
+
+/// What a batch's requests were answered, for [`derive`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answers<'a> {
+    /// The last readable answer to the extraction; none if the rules distilled the batch.
+    pub extract: Option<&'a str>,
+    /// The answer by which the atoms were settled, if there was one.
+    pub settle: Option<&'a str>,
+}
+
+/// Derives a batch's atoms again from its messages and the stored answers, without asking anybody.
+/// Batches derived in the order in which they were applied, each at its own time (`job.at`), give the
+/// same rows under the same public ids. Returns the ids of what was made, ended or confirmed.
+pub fn derive(job: &mut Job<'_>, batch: &Batch, answers: &Answers<'_>) -> Result<Vec<String>> {
+    let draft = draft(batch);
+    let input = input(job, batch, &draft)?;
+    let atoms = match answers.extract {
+        Some(text) => check::check(&input, answer::parse(text).unwrap_or_default()).atoms,
+        None if batch.stage == RULES || batch.stage == REEXAMINED => rules::distill(&input),
+        None => Vec::new(),
+    };
+    let decisions = answers.settle.and_then(|text| settle::parse(text, atoms.len(), &draft.pool).ok()).unwrap_or_default();
+    apply_all(job, batch, &input, &Draft { atoms, ..draft }, &decisions)
 }
 
 /// Asks the model to settle the new atoms if there is anything to settle them against.
@@ -137,23 +171,43 @@ fn settle_or_store(job: &mut Job<'_>, batch: &Batch, input: &Input, mut draft: D
         return Ok(Step::Next);
     }
     draft.pool = pool.iter().map(|atom| atom.uid.clone()).collect();
-    let text = serde_json::to_string(&draft).expect("atoms serialize");
-    job.tx.prepare_cached("UPDATE batches SET draft = ?2 WHERE id = ?1").and_then(|mut update| update.execute(params![batch.id.0, text])).map_err(failure)?;
+    save_draft(job.tx, batch.id, &draft)?;
     let request = settle::request(&draft.atoms, &pool, &input.calendar, &job.models.llm);
     work::ask(job, batch.id, request)?;
     Ok(Step::Asked)
 }
 
 fn store(job: &mut Job<'_>, batch: &Batch, input: &Input, draft: &Draft, decisions: &[Decision]) -> Result<Step> {
-    let mut changed = apply::apply(job.tx, &apply::Place { scope: batch.scope, session: input.session, batch: batch.id, at: job.at }, &draft.atoms, decisions)?;
-    if draft.again {
-        changed.extend(apply::replace_rules(job.tx, batch.scope, batch.id, job.at)?);
-    }
+    let changed = apply_all(job, batch, input, draft, decisions)?;
+    // The atoms have rows now; what they were offered beside is kept for a rebuild.
+    save_draft(job.tx, batch.id, &Draft { atoms: Vec::new(), ..draft.clone() })?;
     Ok(Step::Done(changed))
 }
 
-fn input(job: &Job<'_>, batch: BatchId, session: SessionId) -> Result<Input> {
-    let new = l0::messages_of_batch(job.tx, batch.0)?;
+fn apply_all(job: &Job<'_>, batch: &Batch, input: &Input, draft: &Draft, decisions: &[Decision]) -> Result<Vec<String>> {
+    let place = apply::Place { scope: batch.scope, session: input.session, batch: batch.id, at: job.at };
+    let mut changed = apply::apply(job.tx, &place, &draft.atoms, decisions)?;
+    if let Some(by_rules) = draft.again {
+        changed.extend(apply::replace_rules(job.tx, &place, BatchId(by_rules))?);
+    }
+    Ok(changed)
+}
+
+fn draft(batch: &Batch) -> Draft {
+    // A draft is ours; one that cannot be read was cut by nobody but a fault, and the step starts over.
+    serde_json::from_str(&batch.draft).unwrap_or_default()
+}
+
+fn save_draft(tx: &Transaction<'_>, batch: BatchId, draft: &Draft) -> Result<()> {
+    tx.prepare_cached("UPDATE batches SET draft = ?2 WHERE id = ?1")
+        .and_then(|mut update| update.execute(params![batch.0, draft.text()]))
+        .map(|_| ())
+        .map_err(failure)
+}
+
+fn input(job: &Job<'_>, batch: &Batch, draft: &Draft) -> Result<Input> {
+    let session = batch.session.expect("an L1 batch is made for a session");
+    let new = l0::messages_of_batch(job.tx, draft.again.unwrap_or(batch.id.0))?;
     let background = match new.first() {
         Some(first) => l0::messages_before(job.tx, session, first.id, BACKGROUND_MESSAGES)?,
         None => Vec::new(),
@@ -205,14 +259,18 @@ pub fn take(job: &Job<'_>, scope: l0::ScopeId, session: SessionId) -> Result<Bat
     Ok(batch)
 }
 
-/// Puts the oldest batch of the rules back to due, to be looked at by the model.
-pub fn reexamine(tx: &Transaction<'_>, at: crate::contract::Instant) -> Result<Option<BatchId>> {
-    use rusqlite::OptionalExtension;
-    tx.prepare_cached(
-        "UPDATE batches SET state = 'due', stage = ?1, attempts = 0, due_at = ?2
-         WHERE id = (SELECT id FROM batches WHERE layer = 'l1' AND state = 'done' AND stage = 'rules' ORDER BY id LIMIT 1) RETURNING id",
-    )
-    .and_then(|mut update| update.query_row(params![REEXAMINE, at as i64], |row| row.get(0)).optional())
-    .map(|id| id.map(BatchId))
-    .map_err(failure)
+/// Makes a batch in which the model looks at the messages of the oldest batch of the rules.
+pub fn reexamine(job: &Job<'_>) -> Result<Option<BatchId>> {
+    let by_rules: Option<(i64, i64, i64)> = job
+        .tx
+        .prepare_cached(
+            "UPDATE batches SET stage = ?1
+             WHERE id = (SELECT id FROM batches WHERE layer = 'l1' AND state = 'done' AND stage = 'rules' ORDER BY id LIMIT 1) RETURNING id, scope, session",
+        )
+        .and_then(|mut update| update.query_row([REEXAMINED], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional())
+        .map_err(failure)?;
+    let Some((by_rules, scope, session)) = by_rules else { return Ok(None) };
+    let batch = work::create(job.tx, "l1", l0::ScopeId(scope), Some(SessionId(session)), job.at)?;
+    save_draft(job.tx, batch, &Draft { again: Some(by_rules), ..Draft::default() })?;
+    Ok(Some(batch))
 }

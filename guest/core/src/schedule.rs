@@ -95,7 +95,7 @@ fn l1_tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
             return Ok(Some(job.at));
         }
         steps += 1;
-        let Some(batch) = l1::reexamine(job.tx, job.at)? else { break };
+        let Some(batch) = l1::reexamine(job)? else { break };
         let batch = work::batch(job.tx, batch)?;
         work::start(job, &batch)?;
     }

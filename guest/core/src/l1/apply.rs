@@ -6,6 +6,7 @@
 
 use super::atom::{self, Atom, AtomId, Evidence, Kind, NewAtom, Origin};
 use super::check::MAX_CONTENT;
+use super::settle;
 use crate::contract::{Instant, Result};
 use crate::l0::{ScopeId, SessionId};
 use crate::store::failure;
@@ -140,8 +141,13 @@ fn is_in_scope(tx: &Transaction<'_>, scope: ScopeId, id: AtomId) -> Result<bool>
 
 /// Stores one atom, or confirms the one that says it already; returns the row that stands for it.
 fn one(tx: &Transaction<'_>, place: &Place, new: &NewAtom, decision: &Decision, targets: Vec<Atom>, changed: &mut Vec<String>) -> Result<AtomId> {
-    if let Some(same) = atom::same(tx, place.scope, &new.text)?.filter(|same| same.kind == new.kind && may_stand_for(same, new)) {
-        return confirm(tx, &same, new, changed);
+    if let Some(same) = atom::same(tx, place.scope, &new.text)?.filter(|same| same.kind == new.kind) {
+        if same.origin >= new.origin || same.pinned {
+            return confirm(tx, &same, new, changed);
+        }
+        // The user says now what only an assistant, a tool or the rules had said: it becomes the
+        // user's word.
+        return merge(tx, place, new, &Decision::default(), &new.text, &[&same], changed);
     }
     match decision.action {
         Action::Skip => {
@@ -212,8 +218,8 @@ fn merge(tx: &Transaction<'_>, place: &Place, new: &NewAtom, decision: &Decision
         text: content.split_whitespace().collect::<Vec<_>>().join(" "),
         priority,
         scene: new.scene.clone(),
-        // The fact is only as trustworthy as the least trusted of its parts.
-        origin: parts.iter().map(|part| part.origin).chain([new.origin]).min().unwrap_or(Origin::Tool),
+        // What says more than the new atom is only as trustworthy as the least trusted of its parts.
+        origin: if content == new.text { new.origin } else { parts.iter().map(|part| part.origin).chain([new.origin]).min().unwrap_or(Origin::Tool) },
         attribute: new.attribute.clone().or_else(|| parts.iter().find_map(|part| part.attribute.clone())),
         valid_from: parts.iter().map(|part| part.valid_from).chain([new.valid_from]).min().unwrap_or(new.valid_from),
         event_start: parts.iter().filter_map(|part| part.event_start).chain(new.event_start).min(),
@@ -231,23 +237,27 @@ fn merge(tx: &Transaction<'_>, place: &Place, new: &NewAtom, decision: &Decision
 
 /// Ends what the rules had made of a batch where a model has made an atom of the same kind from the
 /// same message. Returns the public ids of what was ended.
-pub fn replace_rules(tx: &Transaction<'_>, scope: ScopeId, batch: BatchId, at: Instant) -> Result<Vec<String>> {
+pub fn replace_rules(tx: &Transaction<'_>, place: &Place, by_rules: BatchId) -> Result<Vec<String>> {
     let pairs: Vec<(i64, i64)> = tx
         .prepare_cached(
-            "SELECT old.id, max(new.id) FROM atoms AS old
+            "SELECT DISTINCT old.id, new.id FROM atoms AS old
              JOIN evidence AS o ON o.atom = old.id
              JOIN evidence AS n ON n.message = o.message
              JOIN atoms AS new ON new.id = n.atom
-             WHERE old.batch = ?1 AND old.scope = ?2 AND old.origin = 'rules' AND old.believed_to IS NULL AND old.pinned = 0
-               AND new.batch = ?1 AND new.origin <> 'rules' AND new.believed_to IS NULL AND new.kind = old.kind
-             GROUP BY old.id ORDER BY old.id",
+             WHERE old.batch = ?1 AND old.scope = ?3 AND old.origin = 'rules' AND old.believed_to IS NULL AND old.pinned = 0
+               AND new.batch = ?2 AND new.believed_to IS NULL AND new.kind = old.kind
+             ORDER BY old.id, new.id",
         )
-        .and_then(|mut query| query.query_map(params![batch.0, scope.0], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .and_then(|mut query| query.query_map(params![by_rules.0, place.batch.0, place.scope.0], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
         .map_err(failure)?;
     let mut ended = Vec::new();
     for (old, new) in pairs {
-        atom::merge(tx, AtomId(old), AtomId(new), at)?;
-        ended.push(atom::by_id(tx, AtomId(old))?.uid);
+        let (old, new) = (atom::by_id(tx, AtomId(old))?, atom::by_id(tx, AtomId(new))?);
+        // Two facts of one message are not the same fact.
+        if old.believed_to.is_none() && settle::are_alike(&settle::telling(&old.text), &settle::telling(&new.text)) {
+            atom::merge(tx, old.id, new.id, place.at)?;
+            ended.push(old.uid);
+        }
     }
     Ok(ended)
 }

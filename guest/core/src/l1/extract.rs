@@ -11,6 +11,9 @@ const PROMPT: &str = include_str!("../../prompts/l1-extract.md");
 /// Characters of one message that the model sees: the head and the tail of what is longer.
 pub const MAX_VIEW: usize = 4000;
 
+/// Characters of a background message that the model sees.
+const MAX_BACKGROUND_VIEW: usize = 800;
+
 /// Characters of the tail of a message that is cut.
 const VIEW_TAIL: usize = 1000;
 
@@ -71,7 +74,7 @@ fn push_line(prompt: &mut String, input: &Input, label: &str, message: &Message)
         line.insert("speaker".into(), speaker.as_str().into());
     }
     line.insert("time".into(), input.calendar.iso(message.said_at).into());
-    line.insert("text".into(), view(message).into());
+    line.insert("text".into(), if label.is_empty() { cut(&view(message), MAX_BACKGROUND_VIEW) } else { view(message) }.into());
     prompt.push_str(&Value::Object(line).to_string());
     prompt.push('\n');
 }

@@ -38,16 +38,17 @@ pub fn pool(db: &Connection, scope: ScopeId, atoms: &[NewAtom]) -> Result<Vec<At
 /// Returns whether two new atoms are so alike that they may repeat or contradict each other.
 pub fn overlap(atoms: &[NewAtom]) -> bool {
     let words: Vec<BTreeSet<String>> = atoms.iter().map(|new| telling(&new.text)).collect();
-    words.iter().enumerate().any(|(index, one)| {
-        words[..index].iter().any(|other| {
-            let shared = one.intersection(other).count();
-            shared > 0 && shared as f64 >= one.len().min(other.len()) as f64 * OVERLAP
-        })
-    })
+    words.iter().enumerate().any(|(index, one)| words[..index].iter().any(|other| are_alike(one, other)))
+}
+
+/// Returns whether two facts share so many of the fewer words that they may be about the same thing.
+pub fn are_alike(one: &BTreeSet<String>, other: &BTreeSet<String>) -> bool {
+    let shared = one.intersection(other).count();
+    shared > 0 && shared as f64 >= one.len().min(other.len()) as f64 * OVERLAP
 }
 
 /// Returns the words of an atom that tell what it is about; nearly all are about the user.
-fn telling(text: &str) -> BTreeSet<String> {
+pub fn telling(text: &str) -> BTreeSet<String> {
     text::query_tokens(text).into_iter().filter(|token| token != "user" && token != "用户").collect()
 }
 

@@ -137,22 +137,8 @@ fn is_editor_verb(line: &str) -> bool {
 
 fn target_of(arguments: &Value) -> Option<String> {
     const KEYS: [&str; 16] = [
-        "file_path",
-        "path",
-        "filepath",
-        "filename",
-        "notebook_path",
-        "url",
-        "pattern",
-        "query",
-        "action",
-        "name",
-        "title",
-        "id",
-        "subject",
-        "description",
-        "prompt",
-        "message",
+        "file_path", "path", "filepath", "filename", "notebook_path", "url", "pattern", "query", "action", "name", "title", "id", "subject", "description",
+        "prompt", "message",
     ];
     for key in KEYS {
         if let Some(text) = arguments.get(key).and_then(Value::as_str)

@@ -110,16 +110,8 @@ fn tail_start(text: &str, bytes: usize) -> usize {
 
 fn exit_code_of(line: &str) -> Option<i64> {
     const MARKS: [&str; 10] = [
-        "exit code: ",
-        "exit code ",
-        "Exit code: ",
-        "Exit code ",
-        "Exit Code: ",
-        "Process exited with code ",
-        "exit status ",
-        "Command exited with code ",
-        "exited with code ",
-        "finished with exit code ",
+        "exit code: ", "exit code ", "Exit code: ", "Exit code ", "Exit Code: ", "Process exited with code ", "exit status ", "Command exited with code ",
+        "exited with code ", "finished with exit code ",
     ];
     if line.len() > 120 {
         return None;

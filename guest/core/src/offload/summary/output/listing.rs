@@ -90,22 +90,8 @@ fn table(text: &Text<'_, '_>) -> Option<Finding<'static>> {
         return None;
     }
     const UNWELL: [&str; 16] = [
-        "Error",
-        "CrashLoop",
-        "ImagePull",
-        "Pending",
-        "Failed",
-        "OOMKilled",
-        "Evicted",
-        "Unhealthy",
-        "BackOff",
-        "NotReady",
-        "Exited",
-        "Terminating",
-        "Unknown",
-        "Warning",
-        "0/1",
-        "0/2",
+        "Error", "CrashLoop", "ImagePull", "Pending", "Failed", "OOMKilled", "Evicted", "Unhealthy", "BackOff", "NotReady", "Exited", "Terminating", "Unknown",
+        "Warning", "0/1", "0/2",
     ];
     let unwell: Vec<String> =
         lines[1..].iter().filter(|line| UNWELL.iter().any(|word| line.contains(word))).map(|line| super::super::command::one_line(line)).collect();

@@ -8,16 +8,8 @@ use crate::offload::summary::names::{NameClass, names};
 pub(super) fn edit_receipt(text: &Text<'_, '_>) -> Option<Finding<'static>> {
     let first = text.lines().find(|line| !line.trim().is_empty())?.trim();
     const DONE: [&str; 10] = [
-        "Successfully replaced",
-        "Successfully wrote",
-        "The file ",
-        "File created successfully",
-        "Success. Updated",
-        "Edited ",
-        "Applied ",
-        "Wrote ",
-        "File updated",
-        "All occurrences",
+        "Successfully replaced", "Successfully wrote", "The file ", "File created successfully", "Success. Updated", "Edited ", "Applied ", "Wrote ",
+        "File updated", "All occurrences",
     ];
     if !DONE.iter().any(|mark| first.starts_with(mark)) {
         return None;
