@@ -33,14 +33,16 @@ pub struct Models {
 /// An open space.
 #[derive(Debug)]
 pub struct Engine {
-    lock: SpaceLock,
-    store: Store,
-    settings: Settings,
-    models: Models,
-    outgoing: Vec<Outgoing>,
-    allowance: tools::Allowance,
-    calendar: Calendar,
-    offload_sessions: Sessions,
+    pub(crate) lock: SpaceLock,
+    pub(crate) store: Store,
+    pub(crate) settings: Settings,
+    pub(crate) calendar: Calendar,
+    pub(crate) models: Models,
+    pub(crate) outgoing: Vec<Outgoing>,
+    pub(crate) allowance: tools::Allowance,
+    /// Where the next look for edits of files goes on.
+    pub(crate) looked_until: String,
+    pub(crate) offload_sessions: Sessions,
 }
 
 impl Engine {
@@ -57,8 +59,20 @@ impl Engine {
             }
         };
         let opened = Opened { engine_version: env!("CARGO_PKG_VERSION").into(), schema_version: SCHEMA_VERSION, resumed_requests };
-        let sessions = Sessions::default();
-        Ok((Self { lock, store, settings, models, outgoing: Vec::new(), allowance: tools::Allowance::default(), calendar, offload_sessions: sessions }, opened))
+        let mut engine = Self {
+            lock,
+            store,
+            settings,
+            calendar,
+            models,
+            outgoing: Vec::new(),
+            allowance: tools::Allowance::default(),
+            looked_until: String::new(),
+            offload_sessions: Sessions::default(),
+        };
+        // What a crash left between a commit and its files.
+        engine.show(at);
+        Ok((engine, opened))
     }
 
     fn desk(&mut self) -> Desk<'_> {
@@ -81,7 +95,8 @@ impl Engine {
     }
 
     /// `lifecycle.close`.
-    pub fn close(self, _at: Instant) -> Result<()> {
+    pub fn close(mut self, at: Instant) -> Result<()> {
+        self.show(at);
         self.store.close()?;
         self.lock.release()
     }
@@ -95,6 +110,9 @@ impl Engine {
     pub fn before_prompt_build(&mut self, event: &PromptEvent) -> Result<Injection> {
         self.allowance.begin(tools::session_key(&event.scope), inject::turn(event));
         self.offload_sessions.note_prompt(&event.scope, &event.prompt);
+        if let Some(scope) = l0::find_scope(self.store.db(), &event.scope)? {
+            self.look_at_persona(scope, event.at);
+        }
         inject::inject(self.store.db(), &self.settings, event)
     }
 
@@ -142,13 +160,17 @@ impl Engine {
     pub fn tick(&mut self, now: Instant, models: Models) -> Result<Option<Instant>> {
         self.models = models;
         let beat = self.lock.beat(now)?;
+        self.look(now);
         let work = self.work(now, schedule::tick)?;
+        self.show(now);
         Ok([beat, work].into_iter().flatten().min())
     }
 
     /// `work.complete`.
     pub fn complete(&mut self, request_id: &str, outcome: Outcome, at: Instant) -> Result<bool> {
-        self.work(at, |job| work::complete(job, request_id, &outcome))
+        let taken = self.work(at, |job| work::complete(job, request_id, &outcome))?;
+        self.show(at);
+        Ok(taken)
     }
 
     /// Runs a step of slow work in one transaction; what goes to the host goes only if it is durable.

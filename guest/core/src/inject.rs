@@ -10,6 +10,7 @@ use crate::l0;
 use crate::l1::atom::{Atom, Kind, Origin};
 use crate::recall::{self, Query};
 use crate::settings::Settings;
+use crate::{l2, l3};
 use rusqlite::Connection;
 
 /// Longest text that is searched for, in characters.
@@ -37,9 +38,14 @@ pub fn inject(db: &Connection, settings: &Settings, event: &PromptEvent) -> Resu
     if !settings.recall.enabled {
         return Ok(injection);
     }
-    injection.stable = stable(&[]);
+    let scope = l0::find_scope(db, &event.scope)?;
+    let (persona, scenes) = match scope {
+        Some(scope) => (l3::section(db, scope)?, l2::navigation(db, scope)?),
+        None => Default::default(),
+    };
+    injection.stable = stable(&[("user-persona", &persona), ("scene-navigation", &scenes)]);
     let query = query_text(&event.prompt);
-    let Some(scope) = l0::find_scope(db, &event.scope)?.filter(|_| query.chars().count() >= MIN_QUERY) else { return Ok(injection) };
+    let Some(scope) = scope.filter(|_| query.chars().count() >= MIN_QUERY) else { return Ok(injection) };
     let query = Query { text: &query, vector: event.query_vector.as_deref(), strategy: &settings.recall.strategy, ..Query::default() };
     let limit = settings.recall.max_results as usize;
     let found = recall::atoms(db, scope, &query, limit * 2, |_| true)?;
@@ -58,7 +64,7 @@ pub fn turn(event: &PromptEvent) -> String {
 fn stable(sections: &[(&str, &str)]) -> String {
     let mut stable = String::new();
     for (tag, text) in sections.iter().filter(|(_, text)| !text.trim().is_empty()) {
-        stable.push_str(&format!("<{tag}>\n{}\n</{tag}>\n\n", text.trim()));
+        stable.push_str(&format!("<{tag}>\n{}\n</{tag}>\n\n", escape_lines(text.trim())));
     }
     stable.push_str(&format!("<memory-tools-guide>\n{}\n</memory-tools-guide>\n", GUIDE.trim()));
     stable
@@ -158,6 +164,11 @@ pub fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// Returns text that can neither close a block nor open one, its lines kept.
+fn escape_lines(text: &str) -> String {
+    text.lines().map(escape).collect::<Vec<_>>().join("\n")
 }
 
 /// `hooks.query-text`: the prompt without envelopes and command prefixes, cut at [`MAX_QUERY`].

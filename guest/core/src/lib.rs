@@ -28,6 +28,11 @@ pub mod schedule;
 pub mod work;
 
 pub mod l1;
+pub mod l2;
+pub mod l3;
+
+pub mod pages;
+pub mod projections;
 
 pub mod inject;
 pub mod keyword;

@@ -8,7 +8,7 @@ use crate::l0::{ScopeId, SessionId};
 use crate::settings::Pipeline;
 use crate::store::failure;
 use crate::work::{self, Batch, Job};
-use crate::{l1, settings};
+use crate::{l1, l2, l3, settings};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 /// Steps of slow work that one tick starts; more makes the next tick due at once.
@@ -16,6 +16,9 @@ const STEPS_PER_TICK: u32 = 16;
 
 /// L1 questions in flight at a time. A host may have fewer at the model; then they queue there.
 const L1_IN_FLIGHT: u32 = 4;
+
+/// L2 and L3 questions in flight at a time, a layer (the reference system's queues are serial).
+const PAGES_IN_FLIGHT: u32 = 1;
 
 /// First pause after a failed attempt, in milliseconds (the reference system's figure); it doubles.
 const FIRST_BACKOFF_MS: u64 = 30_000;
@@ -34,6 +37,8 @@ pub fn tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
     let mut next = Next(work::expire(job)?);
     // One line a layer, in the order of the flow.
     next.at(l1_tick(job)?);
+    next.at(l2_tick(job)?);
+    next.at(l3_tick(job)?);
     Ok(next.0)
 }
 
@@ -104,6 +109,137 @@ fn l1_tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
 
 fn has_room(job: &Job<'_>) -> Result<bool> {
     Ok(!job.models.llm.available || work::in_flight(job.tx, "l1")? < L1_IN_FLIGHT)
+}
+
+/// Starts batches of a layer that are due again. Returns whether there is room for new ones.
+fn restart(job: &mut Job<'_>, layer: &str, steps: &mut u32) -> Result<bool> {
+    loop {
+        if *steps == STEPS_PER_TICK || (job.models.llm.available && work::in_flight(job.tx, layer)? >= PAGES_IN_FLIGHT) {
+            return Ok(false);
+        }
+        let Some(batch) = work::next_due(job.tx, layer, job.at)? else { return Ok(true) };
+        *steps += 1;
+        work::start(job, &batch)?;
+    }
+}
+
+fn l2_tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
+    let mut steps = 0;
+    let mut room = restart(job, "l2", &mut steps)?;
+    let mut next = Next(next_attempt(job.tx, "l2", job.at)?);
+    // Rules end a batch at once and may leave atoms for the next one: the scopes are looked at again.
+    while room {
+        room = false;
+        for waiting in l2::waiting(job.tx)? {
+            let Some(due_at) = scenes_due_at(job.tx, &waiting, &job.settings.pipeline, job.at)? else { continue };
+            if due_at > job.at {
+                next.at(Some(due_at));
+                continue;
+            }
+            if steps == STEPS_PER_TICK {
+                return Ok(Some(job.at));
+            }
+            if job.models.llm.available && work::in_flight(job.tx, "l2")? >= PAGES_IN_FLIGHT {
+                return Ok(next.0);
+            }
+            steps += 1;
+            let batch = l2::open(job.tx, waiting.scope, job.at)?;
+            let batch = work::batch(job.tx, batch)?;
+            work::start(job, &batch)?;
+            room = true;
+        }
+    }
+    if steps == STEPS_PER_TICK {
+        next.at(Some(job.at));
+    }
+    settle_flushes(job.tx)?;
+    Ok(next.0)
+}
+
+/// Returns when the scenes of a scope are due; nothing while a flush waits for L1.
+///
+/// New atoms: `l2DelayAfterL1Seconds` after the first of them, but not sooner than
+/// `l2MinIntervalSeconds` after the last batch, and not later than `l2MaxIntervalSeconds` after it
+/// while a session is active. What the last batch left over does not wait for the interval. Scenes
+/// that state what is no longer believed are due at the ceiling alone.
+fn scenes_due_at(db: &Connection, waiting: &l2::Waiting, pipeline: &Pipeline, now: Instant) -> Result<Option<Instant>> {
+    if is_flushed(db, waiting.scope)? {
+        return Ok((!l1_under_way(db, waiting.scope)?).then_some(0));
+    }
+    let active_until = waiting.active_at + pipeline.session_active_window_hours * 3_600_000;
+    let ceiling = waiting.last.map(|last| last + pipeline.l2_max_interval_seconds * 1000).filter(|_| now <= active_until);
+    let Some(since) = waiting.since else {
+        return Ok(if waiting.upkeep { ceiling } else { None });
+    };
+    let delay = since + pipeline.l2_delay_after_l1_seconds * 1000;
+    let floor = waiting.last.filter(|_| !waiting.backlog).map_or(0, |last| last + pipeline.l2_min_interval_seconds * 1000);
+    let due_at = delay.max(floor);
+    Ok(Some(ceiling.map_or(due_at, |ceiling| due_at.min(ceiling.max(delay)))))
+}
+
+fn flush_key(scope: ScopeId) -> String {
+    format!("flushed-scenes-{}", scope.0)
+}
+
+fn is_flushed(db: &Connection, scope: ScopeId) -> Result<bool> {
+    db.prepare_cached("SELECT 1 FROM space WHERE key = ?1").and_then(|mut query| query.exists([flush_key(scope)])).map_err(failure)
+}
+
+/// Makes the scenes of a scope due as soon as its L1 has nothing more to bring.
+fn flush_scenes(tx: &Transaction<'_>, scope: ScopeId, at: Instant) -> Result<()> {
+    tx.prepare_cached("INSERT INTO space (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
+        .and_then(|mut insert| insert.execute(params![flush_key(scope), at.to_string()]))
+        .map(|_| ())
+        .map_err(failure)
+}
+
+/// Returns whether L1 of a scope still works on what a flush asked for. A batch that backs off does not hold it up.
+fn l1_under_way(db: &Connection, scope: ScopeId) -> Result<bool> {
+    db.prepare_cached(
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM batches WHERE layer = 'l1' AND scope = ?1 AND (state = 'asked' OR (state = 'due' AND attempts = 0)))
+            OR EXISTS (SELECT 1 FROM messages JOIN sessions ON sessions.id = session
+                        WHERE batch IS NULL AND worth = 1 AND sessions.scope = ?1 AND messages.id <= flushed)",
+    )
+    .and_then(|mut query| query.exists([scope.0]))
+    .map_err(failure)
+}
+
+/// Ends the flushes that have brought everything through.
+fn settle_flushes(tx: &Transaction<'_>) -> Result<()> {
+    let scopes: Vec<i64> = tx
+        .prepare_cached("SELECT scopes.id FROM space JOIN scopes ON key = 'flushed-scenes-' || scopes.id")
+        .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
+        .map_err(failure)?;
+    let waiting = if scopes.is_empty() { Vec::new() } else { l2::waiting(tx)? };
+    for scope in scopes.into_iter().map(ScopeId) {
+        if !waiting.iter().any(|waiting| waiting.scope == scope) && !l1_under_way(tx, scope)? {
+            tx.prepare_cached("DELETE FROM space WHERE key = ?1").and_then(|mut delete| delete.execute([flush_key(scope)])).map_err(failure)?;
+        }
+    }
+    Ok(())
+}
+
+fn l3_tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
+    let mut steps = 0;
+    let room = restart(job, "l3", &mut steps)?;
+    let mut next = Next(next_attempt(job.tx, "l3", job.at)?);
+    if room {
+        for waiting in l3::waiting(job.tx, job.settings, job.models.llm.available)? {
+            if steps == STEPS_PER_TICK {
+                return Ok(Some(job.at));
+            }
+            if job.models.llm.available && work::in_flight(job.tx, "l3")? >= PAGES_IN_FLIGHT {
+                return Ok(next.0);
+            }
+            steps += 1;
+            let batch = l3::open(job.tx, &waiting, job.at)?;
+            let batch = work::batch(job.tx, batch)?;
+            work::start(job, &batch)?;
+        }
+    } else if steps == STEPS_PER_TICK {
+        next.at(Some(job.at));
+    }
+    Ok(next.0)
 }
 
 /// Returns the oldest L1 batch whose next step is due and possible: a settlement waits while another
@@ -201,8 +337,8 @@ pub fn end_session(tx: &Transaction<'_>, scope: ScopeId, name: &str, reason: &st
          WHERE scope = ?1 AND name = ?2",
     )
     .and_then(|mut update| update.execute(params![scope.0, if name.is_empty() { "default" } else { name }, at as i64, reason]))
-    .map(|_| ())
-    .map_err(failure)
+    .map_err(failure)?;
+    flush_scenes(tx, scope, at)
 }
 
 /// Makes all waiting messages and all backing-off batches due.
@@ -213,7 +349,13 @@ pub fn flush(tx: &Transaction<'_>, at: Instant) -> Result<()> {
         [],
     )
     .map_err(failure)?;
-    tx.execute("UPDATE batches SET due_at = ?1 WHERE state = 'due' AND due_at > ?1", [at as i64]).map(|_| ()).map_err(failure)
+    tx.execute("UPDATE batches SET due_at = ?1 WHERE state = 'due' AND due_at > ?1", [at as i64]).map_err(failure)?;
+    let scopes: Vec<i64> =
+        tx.prepare_cached("SELECT id FROM scopes ORDER BY id").and_then(|mut query| query.query_map([], |row| row.get(0))?.collect()).map_err(failure)?;
+    for scope in scopes {
+        flush_scenes(tx, ScopeId(scope), at)?;
+    }
+    Ok(())
 }
 
 /// What waits, for `status`.

@@ -24,7 +24,7 @@ impl Talk {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disk = Rc::new(StdDisk::new(directory.path()));
-        let config = r#"{"pipeline": {"everyNConversations": 1}}"#;
+        let config = r#"{"pipeline": {"everyNConversations": 1, "l2DelayAfterL1Seconds": 86400}}"#;
         let (engine, _) = Engine::open(disk, config, model(), 0).expect("opens");
         Self { engine, at: 1_780_000_000_000, _directory: directory }
     }

@@ -1,0 +1,547 @@
+//! L2 and L3 from a conversation on: by model and by rules, each limit, each trigger, files and edits.
+
+use serde_json::{Value, json};
+use std::rc::Rc;
+use strata_core::contract::{Abilities, EndEvent, Instant, LlmAnswer, LlmRequest, Message, Outcome, Outgoing, PromptEvent, Scope};
+use strata_core::disk::{self, Disk, SimDisk};
+use strata_core::engine::{Engine, Models};
+
+const START: Instant = 1_780_000_000_000;
+const SECOND: Instant = 1_000;
+
+struct Space {
+    engine: Engine,
+    disk: SimDisk,
+    at: Instant,
+    model: bool,
+}
+
+fn models(available: bool) -> Models {
+    Models { llm: Abilities { available, model: "scripted".into(), json_schema: true }, embedding: None }
+}
+
+fn scope() -> Scope {
+    Scope { session: "s".into(), ..Scope::default() }
+}
+
+impl Space {
+    fn new(model: bool, config: Value) -> Self {
+        Self::on(SimDisk::new(), model, config)
+    }
+
+    fn on(disk: SimDisk, model: bool, config: Value) -> Self {
+        let mut settings = json!({"holder": {"id": "test"}, "extraction": {"enableDedup": false}, "pipeline": {"everyNConversations": 1}});
+        for (group, values) in config.as_object().expect("an object") {
+            settings[group] = values.clone();
+        }
+        let port: Rc<dyn Disk> = Rc::new(disk.clone());
+        let (engine, _) = Engine::open(port, &settings.to_string(), models(model), START).expect("opens");
+        Self { engine, disk, at: START, model }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.at += SECOND;
+        let messages = vec![Message { role: "user".into(), content: text.into(), id: Some(self.at.to_string()), ..Message::default() }];
+        self.engine.agent_end(&EndEvent { scope: scope(), messages, success: true, at: self.at }).expect("captured");
+    }
+
+    fn tick(&mut self, later: Instant) -> Option<Instant> {
+        self.at += later;
+        self.engine.tick(self.at, models(self.model)).expect("ticks")
+    }
+
+    fn asked(&mut self) -> Vec<(String, LlmRequest)> {
+        let ask = |outgoing| match outgoing {
+            Outgoing::AskModel { id, request } => Some((id, request)),
+            _ => None,
+        };
+        self.engine.drain().into_iter().filter_map(ask).collect()
+    }
+
+    fn one(&mut self, purpose: &str) -> (String, LlmRequest) {
+        let mut asked = self.asked();
+        assert_eq!(asked.iter().map(|(_, request)| request.purpose.as_str()).collect::<Vec<_>>(), [purpose]);
+        asked.remove(0)
+    }
+
+    fn complete(&mut self, id: &str, text: &str) {
+        let answer = LlmAnswer { text: text.into(), model: "scripted".into(), ..LlmAnswer::default() };
+        assert!(self.engine.complete(id, Outcome::Text(answer), self.at).expect("taken"));
+    }
+
+    /// Says something and has the scripted model make one atom of it; returns the atom's id.
+    fn learn(&mut self, text: &str, kind: &str, scene: &str) -> String {
+        self.say(text);
+        self.tick(0);
+        let (id, _) = self.one("l1-extract");
+        let memory = json!({"content": text, "type": kind, "priority": 90, "sources": [{"id": "m1", "quote": text}], "start": "", "end": ""});
+        self.complete(&id, &json!({"scenes": [{"scene": scene, "memories": [memory]}]}).to_string());
+        self.atom(text)
+    }
+
+    fn atom(&self, text: &str) -> String {
+        self.engine.store().db().query_row("SELECT uid FROM atoms WHERE text = ?1 ORDER BY id DESC LIMIT 1", [text], |row| row.get(0)).expect("an atom")
+    }
+
+    /// Ticks past the delay; returns the question about scenes.
+    fn scenes(&mut self, later: Instant) -> (String, LlmRequest) {
+        self.tick(later);
+        self.one("l2-scenes")
+    }
+
+    fn file(&self, path: &str) -> Option<String> {
+        disk::read_all(&self.disk, path).ok().map(|bytes| String::from_utf8(bytes).expect("text"))
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        disk::replace(&self.disk, path, text.as_bytes()).expect("written");
+    }
+
+    fn row<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
+        self.engine.store().db().query_row(sql, [], |row| row.get(0)).expect("a row")
+    }
+
+    fn state(&self) -> String {
+        self.row("SELECT group_concat(layer || ' ' || state || ' ' || attempts || ' ' || reason, '; ') FROM batches WHERE layer IN ('l2', 'l3')")
+    }
+
+    fn stable(&mut self) -> String {
+        let event = PromptEvent { scope: scope(), prompt: "hello there".into(), at: self.at, ..PromptEvent::default() };
+        self.engine.before_prompt_build(&event).expect("built").stable
+    }
+}
+
+fn create(name: &str, text: &str, atom: &str) -> Value {
+    json!({"op": "create", "name": name, "summary": format!("About {name}."), "paragraphs": [{"text": text, "atoms": [atom]}]})
+}
+
+fn update(scene: &str, paragraphs: Value) -> Value {
+    json!({"op": "update", "scene": scene, "summary": "Updated.", "paragraphs": paragraphs})
+}
+
+fn answer(operations: Value) -> String {
+    json!({"operations": operations}).to_string()
+}
+
+#[test]
+fn a_scene_is_created_updated_merged_and_archived() {
+    let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    let porto = space.learn("I moved to Porto in May.", "episodic", "Moving to Porto");
+    let (id, request) = space.scenes(10 * SECOND);
+    assert!(request.prompt.contains(&porto) && request.prompt.contains("There is none yet."), "{}", request.prompt);
+    space.complete(&id, &answer(json!([create("Moving to Porto", "The user moved to Porto in May.", &porto)])));
+    let file = space.file("scenes/Moving-to-Porto.md").expect("the file");
+    assert!(file.starts_with("-----META-START-----\ncreated: 2026-05-28T20:26:"), "{file}");
+    assert!(file.contains("\nsummary: About Moving to Porto.\nheat: 1\n-----META-END-----\n\n# Moving to Porto\n\n"), "{file}");
+    assert!(file.ends_with(&format!("The user moved to Porto in May. <!-- {porto} -->\n")), "{file}");
+
+    // The persona follows at once: there is none yet.
+    space.tick(0);
+    let (id, request) = space.one("l3-persona");
+    assert!(request.prompt.contains("Why now: cold-start") && request.prompt.contains(&porto));
+    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": [{"text": "Lives in Porto.", "atoms": [porto]}]}]}).to_string());
+    let persona = space.file("persona.md").expect("the file");
+    assert!(persona.starts_with(&format!("# Persona\n\n## Facts\n\n- Lives in Porto. <!-- {porto} -->\n\n---\n")), "{persona}");
+    assert!(persona.contains("### Path: scenes/Moving-to-Porto.md\n**Heat**: 1 | **Updated**: "), "{persona}");
+
+    let tea = space.learn("I drink green tea.", "persona", "Drinks");
+    let (id, request) = space.scenes(10 * SECOND);
+    assert!(request.prompt.contains("## Page Moving-to-Porto.md, in full"));
+    let both = json!([update("Moving-to-Porto.md", json!([{"text": "Moved in May 2026.", "atoms": [porto]}])), create("drinks", "Green tea.", &tea)]);
+    space.complete(&id, &answer(both));
+    assert!(space.file("scenes/Moving-to-Porto.md").expect("the file").contains("heat: 2\n"));
+    assert!(space.file("persona.md").expect("the file").contains("scenes/drinks.md"), "the navigation follows");
+
+    let flat = space.learn("My flat has a balcony.", "persona", "Home");
+    let (id, _) = space.scenes(10 * SECOND);
+    let merge = json!([{"op": "merge", "scenes": ["drinks.md", "Moving-to-Porto.md"], "summary": "Life in Porto.",
+        "paragraphs": [{"heading": "Home", "text": "A flat with a balcony in Porto.", "atoms": [flat, porto]}, {"text": "Green tea.", "atoms": [tea]}]}]);
+    space.complete(&id, &answer(merge));
+    let merged = space.file("scenes/drinks.md").expect("the file");
+    assert!(merged.contains("heat: 4\n") && merged.contains("## Home"), "{merged}");
+    assert_eq!(space.file("scenes/Moving-to-Porto.md"), None, "the absorbed page's file goes");
+    assert_eq!(space.row::<u32>("SELECT count(*) FROM revisions"), 5, "its revisions stay");
+
+    space.learn("That chapter is over.", "episodic", "");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([{"op": "archive", "scene": "drinks.md", "reason": "over"}])));
+    assert_eq!(space.file("scenes/drinks.md"), None);
+    assert!(!space.file("persona.md").expect("the file").contains("drinks"));
+}
+
+#[test]
+fn a_bad_operation_spoils_the_whole_answer() {
+    let mut space = Space::new(true, json!({}));
+    let porto = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let good = create("porto", "Moved.", &porto);
+    let long = "x ".repeat(800);
+    let cases = [
+        ("prose", "I would create a scene about Porto.".to_owned(), "no JSON object"),
+        ("200 KB of prose", "lorem ipsum ".repeat(17_000), "no JSON object"),
+        ("an unknown id", answer(json!([good, update("none.md", json!([{"text": "x", "atoms": [porto]}]))])), "there is no page `none.md`"),
+        ("an atom that was not shown", answer(json!([create("porto", "Moved.", "a_0000000000000000")])), "was not shown"),
+        ("no ids", answer(json!([{"op": "create", "name": "p", "summary": "s", "paragraphs": [{"text": "x", "atoms": []}]}])), "rests on 0 facts"),
+        ("two new pages", answer(json!([good, create("other", "Moved.", &porto)])), "at most 1 is allowed"),
+        ("too long", answer(json!([create("porto", &long, &porto)])), "the limit is 1500"),
+        ("wrong language", answer(json!([create("波尔图", "用户五月搬到了波尔图并且很喜欢那里的生活。", &porto)])), "language"),
+    ];
+    for (index, (name, text, reason)) in cases.iter().enumerate() {
+        if index % 4 == 0 && index > 0 {
+            // After five failures a batch is dead; retry starts over.
+            space.engine.retry("l2", space.at).expect("retried");
+        }
+        let (id, request) = space.scenes(3_600 * SECOND);
+        if index % 4 > 0 {
+            assert!(request.prompt.contains("## Your last answer was refused"), "{name}");
+        }
+        space.complete(&id, text);
+        assert!(space.state().contains(reason), "{name}: {}", space.state());
+        assert_eq!(space.row::<u32>("SELECT count(*) FROM pages"), 0, "{name}");
+        assert_eq!(space.file("scenes/porto.md"), None, "{name}");
+    }
+    let (id, _) = space.scenes(3_600 * SECOND);
+    space.complete(&id, &answer(json!([good])));
+    assert!(space.file("scenes/porto.md").is_some(), "a good answer is taken after any number of bad ones");
+}
+
+#[test]
+fn a_dead_batch_waits_for_retry_and_blocks_nothing() {
+    let mut space = Space::new(true, json!({}));
+    space.learn("I moved to Porto in May.", "episodic", "Porto");
+    for _ in 0..5 {
+        let (id, _) = space.scenes(3_600 * SECOND);
+        assert!(space.engine.complete(&id, Outcome::Failed("no route".into()), space.at).expect("taken"));
+    }
+    assert!(space.state().contains("l2 dead 5 no route"), "{}", space.state());
+    let tea = space.learn("I drink green tea.", "persona", "Drinks");
+    let (id, request) = space.scenes(10 * SECOND);
+    assert!(request.prompt.contains(&tea) && !request.prompt.contains("Porto"), "the batch behind goes on");
+    space.complete(&id, &answer(json!([create("drinks", "Green tea.", &tea)])));
+    space.engine.retry("", space.at).expect("retried");
+    let (_, request) = space.scenes(SECOND);
+    assert!(request.prompt.contains("Porto"));
+}
+
+#[test]
+fn more_scene_text_is_shown_within_a_bound() {
+    let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    for index in 0..8 {
+        let atom = space.learn(&format!("Project number {index} began well."), "episodic", &format!("project {index}"));
+        let (id, _) = space.scenes(10 * SECOND);
+        space.complete(&id, &answer(json!([create(&format!("project {index}"), "It began.", &atom)])));
+        space.tick(0);
+        if let Some((id, _)) = space.asked().pop() {
+            space.complete(&id, &json!({"sections": [{"heading": "Work", "statements": [{"text": "Runs projects.", "atoms": [atom]}]}]}).to_string());
+        }
+    }
+    let atom = space.learn("Project number 7 ended.", "episodic", "project 7");
+    let (id, request) = space.scenes(10 * SECOND);
+    assert_eq!(request.prompt.matches("## Page ").count(), 5);
+    assert!(request.prompt.contains("## Page project-7.md"), "the page of the same name is among them");
+    let hidden: Vec<String> = (0..8).map(|index| format!("project-{index}.md")).filter(|file| !request.prompt.contains(&format!("## Page {file}"))).collect();
+    space.complete(&id, &answer(json!([update(&hidden[0], json!([{"text": "x", "atoms": [atom]}]))])));
+    assert!(space.state().contains("was not shown in full"), "{}", space.state());
+
+    let (id, _) = space.scenes(60 * SECOND);
+    space.complete(&id, &json!({"need": [hidden[0]]}).to_string());
+    let (id, request) = space.one("l2-scenes");
+    assert_eq!(request.prompt.matches("## Page ").count(), 6);
+    space.complete(&id, &json!({"need": [hidden[1], "none.md"]}).to_string());
+    let (id, request) = space.one("l2-scenes");
+    assert!(request.prompt.contains("You may not ask for more pages."));
+    space.complete(&id, &json!({"need": [hidden[2]]}).to_string());
+    assert!(space.state().contains("asked for scene text more than 2 times"), "{}", space.state());
+    let (id, request) = space.scenes(600 * SECOND);
+    assert_eq!(request.prompt.matches("## Page ").count(), 7, "what was shown stays shown");
+    space.complete(&id, &answer(json!([update(&hidden[0], json!([{"text": "It ended.", "atoms": [atom]}]))])));
+    assert!(space.file(&format!("scenes/{}", hidden[0])).expect("the file").contains("It ended."));
+}
+
+#[test]
+fn at_the_limit_a_new_page_needs_a_merge() {
+    let mut space = Space::new(true, json!({"persona": {"maxScenes": 2}, "pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    let mut atoms = Vec::new();
+    for name in ["one", "two"] {
+        let atom = space.learn(&format!("Subject {name} matters."), "episodic", name);
+        let (id, _) = space.scenes(10 * SECOND);
+        space.complete(&id, &answer(json!([create(name, "It matters.", &atom)])));
+        atoms.push(atom);
+        space.tick(0);
+        if let Some((id, _)) = space.asked().pop() {
+            space.complete(&id, &json!({"sections": [{"heading": "Work", "statements": [{"text": "Cares.", "atoms": [atoms[0]]}]}]}).to_string());
+        }
+    }
+    let three = space.learn("Subject three matters.", "episodic", "three");
+    let (id, request) = space.scenes(10 * SECOND);
+    assert!(request.prompt.contains("a new page needs a merge"));
+    space.complete(&id, &answer(json!([create("three", "It matters.", &three)])));
+    assert!(space.state().contains("3 pages would exist, at most 2 may"), "{}", space.state());
+    let (id, _) = space.scenes(60 * SECOND);
+    let merge = json!({"op": "merge", "scenes": ["one", "two"], "summary": "Both.", "paragraphs": [{"text": "Both matter.", "atoms": atoms}]});
+    space.complete(&id, &answer(json!([merge, create("three", "It matters.", &three)])));
+    assert_eq!(space.row::<u32>("SELECT count(*) FROM pages WHERE kind = 'scene' AND archived_at IS NULL"), 2);
+    assert!(space.file("scenes/one.md").expect("the file").contains("heat: 3"));
+}
+
+#[test]
+fn scenes_keep_delay_floor_and_ceiling() {
+    let mut space = Space::new(true, json!({}));
+    let one = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let learned = space.at;
+    assert_eq!(space.tick(0).map(|next| next - learned), Some(10 * SECOND), "10 s after L1");
+    space.tick(9_999);
+    assert!(space.asked().is_empty());
+    let (id, _) = space.scenes(1);
+    space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
+    let first = space.at;
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    space.complete(&id, &json!({"sections": [{"heading": "F", "statements": [{"text": "Lives in Porto.", "atoms": [one]}]}]}).to_string());
+
+    space.learn("I drink green tea.", "persona", "Drinks");
+    assert_eq!(space.tick(0), Some(first + 900 * SECOND), "not sooner than 900 s after the last");
+    let until = first + 900 * SECOND - space.at;
+    let (id, request) = space.scenes(until);
+    let tea = space.atom("I drink green tea.");
+    assert!(request.prompt.contains(&tea));
+    space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Moved, drinks tea.", "atoms": [one, tea]}]))])));
+    let second = space.at;
+
+    // A fact that ends without a successor makes upkeep due at the ceiling.
+    space.engine.store().db().execute_batch(&format!("UPDATE atoms SET believed_to = {second}")).expect("ended");
+    assert_eq!(space.tick(0), Some(second + 3_600 * SECOND), "at least every 3600 s while a session is active");
+    let (_, request) = space.scenes(3_600 * SECOND);
+    assert!(request.prompt.contains("No longer believed: "));
+}
+
+#[test]
+fn flush_and_session_end_run_scenes_without_delay() {
+    for by_flush in [true, false] {
+        let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 5, "enableWarmup": false}}));
+        space.say("I moved to Porto in May.");
+        space.tick(0);
+        assert!(space.asked().is_empty(), "one turn of five");
+        if by_flush {
+            space.engine.flush(space.at).expect("flushed");
+        } else {
+            let event = strata_core::contract::SessionEvent { scope: scope(), reason: "new".into(), at: space.at };
+            space.engine.session_end(&event).expect("ended");
+        }
+        space.tick(0);
+        let (id, _) = space.one("l1-extract");
+        let memory =
+            json!({"content": "Moved to Porto.", "type": "episodic", "priority": 90, "sources": [{"id": "m1", "quote": "Porto"}], "start": "", "end": ""});
+        space.complete(&id, &json!({"scenes": [{"scene": "", "memories": [memory]}]}).to_string());
+        space.tick(0);
+        let (id, _) = space.one("l2-scenes");
+        let atom = space.atom("Moved to Porto.");
+        space.complete(&id, &answer(json!([create("porto", "Moved.", &atom)])));
+        space.tick(0);
+        space.one("l3-persona");
+        assert_eq!(space.row::<u32>("SELECT count(*) FROM space WHERE key LIKE 'flushed-%'"), 0, "a flush ends");
+    }
+}
+
+#[test]
+fn triggers_of_the_persona_come_in_order() {
+    let mut space = Space::new(true, json!({"persona": {"triggerEveryN": 3}, "pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    let profile = |text: &str, atom: &str| json!({"sections": [{"heading": "F", "statements": [{"text": text, "atoms": [atom]}]}]}).to_string();
+    let one = space.learn("I moved to Porto in May.", "episodic", "porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
+    space.tick(0);
+    let (id, request) = space.one("l3-persona");
+    assert!(request.prompt.contains("cold-start"));
+    space.complete(&id, &profile("Lives in Porto.", &one));
+
+    // An update alone does not ask for a persona; the model's wish does.
+    let two = space.learn("I drink green tea.", "persona", "tea");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Moved; tea.", "atoms": [one, two]}]))])));
+    space.tick(0);
+    assert!(space.asked().is_empty(), "nothing asks");
+    let three = space.learn("Never call me by my first name.", "instruction", "names");
+    let (id, _) = space.scenes(10 * SECOND);
+    let wish = json!({"operations": [update("porto.md", json!([{"text": "Moved; tea; names.", "atoms": [one, two, three]}]))], "persona_update": "a rule about names"});
+    space.complete(&id, &wish.to_string());
+    space.tick(0);
+    let (id, request) = space.one("l3-persona");
+    assert!(request.prompt.contains("Why now: requested") && request.prompt.contains("Never call me by my first name."));
+    space.complete(&id, &profile("Keeps formal.", &three));
+    space.tick(0);
+    assert!(space.asked().is_empty(), "a met request does not come back");
+
+    // Three new atoms.
+    let mut last = String::new();
+    for index in 0..3 {
+        last = space.learn(&format!("I own bicycle number {index}."), "persona", "bikes");
+    }
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("bikes", "Owns bicycles.", &last)])));
+    space.tick(0);
+    let (id, request) = space.one("l3-persona");
+    assert!(
+        request.prompt.contains("Why now: new-atoms") && request.prompt.contains("### bikes.md") && !request.prompt.contains("### porto.md"),
+        "only what changed"
+    );
+    space.complete(&id, &profile("Owns three bicycles.", &last));
+
+    // The body is lost: a human empties the file.
+    space.write("persona.md", "\n");
+    space.tick(SECOND);
+    let (id, request) = space.one("l3-persona");
+    assert!(request.prompt.contains("Why now: body-lost") && request.prompt.contains("### porto.md"), "all pages are shown");
+    space.complete(&id, &profile("Owns three bicycles, still.", &last));
+    assert!(space.file("persona.md").expect("the file").contains("still."));
+}
+
+#[test]
+fn a_persona_written_by_hand_is_respected() {
+    let mut space = Space::new(true, json!({}));
+    let one = space.learn("I moved to Porto in May.", "episodic", "porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": [{"text": "Lives in Porto.", "atoms": [one]}]}]}).to_string());
+    let file = space.file("persona.md").expect("the file");
+    space.write("persona.md", &file.replace("- Lives in Porto.", "I never eat fish.\n\n- Lives near Porto."));
+    assert!(space.stable().contains("I never eat fish."), "an edit counts at once");
+    assert_eq!(space.row::<String>("SELECT author FROM revisions JOIN pages ON page = id WHERE kind = 'persona' AND number = 2"), "human");
+
+    let two = space.learn("I drink green tea.", "persona", "tea");
+    let (id, _) = space.scenes(900 * SECOND);
+    let wish = json!({"operations": [create("tea", "Green tea.", &two)], "persona_update": "tea"});
+    space.complete(&id, &wish.to_string());
+    space.tick(0);
+    let (id, request) = space.one("l3-persona");
+    assert!(request.prompt.contains("Written by hand, kept as it is: \"I never eat fish.\""));
+    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": [{"text": "Drinks tea.", "atoms": [two]}]}]}).to_string());
+    let file = space.file("persona.md").expect("the file");
+    assert!(file.contains("I never eat fish.") && file.contains("- Lives near Porto.") && file.contains("Drinks tea."), "{file}");
+}
+
+#[test]
+fn a_tool_cannot_say_who_the_user_is() {
+    let mut space = Space::new(true, json!({}));
+    let one = space.learn("The page says the user is an admin.", "episodic", "web");
+    space.engine.store().db().execute_batch("UPDATE atoms SET origin = 'tool'").expect("set");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("web", "A page claims it.", &one)])));
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": [{"text": "Is an admin.", "atoms": [one]}]}]}).to_string());
+    assert!(space.state().contains("nothing that the user said"), "{}", space.state());
+    assert_eq!(space.file("persona.md"), None);
+}
+
+#[test]
+fn an_edit_of_a_scene_is_kept_and_struck_facts_stay_out() {
+    let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    let one = space.learn("I moved to Porto in May.", "episodic", "porto");
+    let two = space.learn("I fear the landlord.", "episodic", "porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    let paragraphs = json!([{"text": "Moved in May.", "atoms": [one]}, {"text": "Fears the landlord.", "atoms": [two]}]);
+    space.complete(&id, &answer(json!([{"op": "create", "name": "porto", "summary": "s", "paragraphs": paragraphs}])));
+    let file = space.file("scenes/porto.md").expect("the file");
+    let edited = file.replace(&format!("\n\nFears the landlord. <!-- {two} -->"), "\n\nThe keys are at the bakery.");
+    space.write("scenes/porto.md", &edited);
+    space.tick(SECOND);
+    space.asked();
+    let kept = space.file("scenes/porto.md").expect("the file");
+    assert!(kept.contains("The keys are at the bakery.") && !kept.contains("landlord"), "{kept}");
+    assert_eq!(space.row::<u32>("SELECT count(*) FROM revisions WHERE author = 'human'"), 1);
+
+    let three = space.learn("I found a bakery I like.", "episodic", "porto");
+    let (id, request) = space.scenes(10 * SECOND);
+    assert!(request.prompt.contains(&format!("Struck by the user, not to be stated on this page: {two}")));
+    space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Fears the landlord.", "atoms": [two]}]))])));
+    assert!(space.state().contains("no longer believed or were struck") || space.state().contains("was not shown"), "{}", space.state());
+    let (id, _) = space.scenes(60 * SECOND);
+    space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Moved; likes a bakery.", "atoms": [one, three]}]))])));
+    assert!(space.file("scenes/porto.md").expect("the file").contains("The keys are at the bakery."), "what a human wrote stays");
+}
+
+#[test]
+fn an_edit_beside_a_newer_revision_is_a_conflict_and_loses_nothing() {
+    let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    let one = space.learn("I moved to Porto in May.", "episodic", "porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("porto", "Moved in May.", &one)])));
+    let file = space.file("scenes/porto.md").expect("the file");
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    space.complete(&id, &json!({"sections": [{"heading": "F", "statements": [{"text": "Lives in Porto.", "atoms": [one]}]}]}).to_string());
+    let two = space.learn("I found a bakery I like.", "episodic", "porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    // The human saves while the model works.
+    space.write("scenes/porto.md", &file.replace("Moved in May.", "Moved on 3 May."));
+    space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Moved; likes a bakery.", "atoms": [one, two]}]))])));
+    let kept = space.file("scenes/porto.md").expect("the file");
+    assert!(kept.contains("Moved on 3 May."), "{kept}");
+    assert_eq!(space.row::<u32>("SELECT beats FROM revisions WHERE author = 'human'"), 2, "the engine's revision is named and kept");
+    let (_, request) = space.scenes(10 * SECOND);
+    assert!(request.prompt.contains(&two), "what the engine's revision had brought is offered again");
+}
+
+#[test]
+fn a_new_file_beside_the_scenes_becomes_a_page() {
+    let mut space = Space::new(false, json!({}));
+    space.say("I live in Porto.");
+    space.engine.flush(space.at).expect("flushed");
+    for _ in 0..3 {
+        space.tick(SECOND);
+    }
+    space.write("scenes/My Garden (2026).md", "# Garden\n\nTomatoes by the wall.\n");
+    space.tick(SECOND);
+    let file = space.file("scenes/My-Garden-2026.md").expect("the file has a normalized name");
+    assert!(file.contains("Tomatoes by the wall.") && file.contains("summary: Garden"), "{file}");
+    assert_eq!(space.file("scenes/My Garden (2026).md"), None);
+}
+
+#[test]
+fn without_a_model_facts_are_grouped_and_the_persona_is_plain() {
+    let mut space = Space::new(false, json!({}));
+    for line in ["I live in Porto.", "I prefer green tea to coffee.", "Always answer in English.", "My name is Ana."] {
+        space.say(line);
+    }
+    space.engine.flush(space.at).expect("flushed");
+    for _ in 0..4 {
+        space.tick(SECOND);
+    }
+    let persona = space.file("persona.md").expect("a persona");
+    assert!(persona.contains("Porto") && persona.contains("Ana"), "{persona}");
+    assert!(persona.chars().count() < 3_000);
+    assert_eq!(space.row::<u32>("SELECT count(*) FROM atoms WHERE scene_batch IS NULL AND believed_to IS NULL"), 0, "every fact is on a page");
+    space.say("I prefer trains to planes.");
+    space.tick(600 * SECOND);
+    space.tick(900 * SECOND);
+    assert!(space.file("persona.md").expect("a persona").contains("trains"), "without a model every change reaches the persona");
+    let first = space.stable();
+    assert!(first.contains("<user-persona>") && first.contains("<scene-navigation>"), "{first}");
+    assert!(!first.contains("<!--"), "ids do not cost the prompt");
+    space.tick(50 * SECOND);
+    assert_eq!(space.stable(), first, "the stable part does not churn");
+}
+
+#[test]
+fn two_users_of_one_space_have_their_own_pages() {
+    let mut space = Space::new(false, json!({}));
+    for user in ["ana", "ben"] {
+        space.at += SECOND;
+        let scope = Scope { user: user.into(), session: "s".into(), ..Scope::default() };
+        let messages = vec![Message { role: "user".into(), content: format!("My name is {user} and I live in {user}-town."), ..Message::default() }];
+        space.engine.agent_end(&EndEvent { scope, messages, success: true, at: space.at }).expect("captured");
+    }
+    space.engine.flush(space.at).expect("flushed");
+    for _ in 0..4 {
+        space.tick(SECOND);
+    }
+    let first = space.file("persona.md").expect("the first scope lives at the root");
+    assert!(first.contains("ana") && !first.contains("ben"), "{first}");
+    let folder: String = space.row("SELECT folder FROM folders WHERE folder <> ''");
+    assert!(folder.starts_with("scopes/default-ben-default-"), "{folder}");
+    let second = space.file(&format!("{folder}persona.md")).expect("the second has a folder");
+    assert!(second.contains("ben") && !second.contains("ana"), "{second}");
+    assert!(second.contains("### Path: scenes/"), "{second}");
+}
