@@ -5,7 +5,7 @@
  * `STRATA_COMPONENT` names the component, if it is not where `make component` puts it.
  */
 
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -52,7 +52,7 @@ if (!existsSync(component)) {
   process.exit(1);
 }
 
-rmSync(dist, { recursive: true, force: true });
+for (const old of [dist, join(shim, 'types')]) rmSync(old, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 
 const contract = readContract(join(root, 'wit'));
@@ -84,7 +84,11 @@ writeFileSync(join(dist, 'engine.js'), keepByteOrderMarks(Buffer.from(files['eng
 writeFileSync(join(dist, 'engine.d.ts'), 'export function instantiate(module: (name: string) => WebAssembly.Module, imports: object): object;\n');
 
 if (!process.argv.includes('--no-types')) {
-  execFileSync(process.execPath, [join(shim, 'node_modules/typescript/bin/tsc'), '-p', join(shim, 'tsconfig.json')], { stdio: 'inherit' });
+  // First the types of this package from its sources, then a caller that is written against them.
+  for (const project of ['tsconfig.json', 'test/tsconfig.json']) {
+    const { status } = spawnSync(process.execPath, [join(shim, 'node_modules/typescript/bin/tsc'), '-p', join(shim, project)], { stdio: 'inherit' });
+    if (status !== 0) process.exit(1);
+  }
 }
 
 /** jco decodes text with a decoder that swallows U+FEFF at the beginning; then hosts would disagree. */

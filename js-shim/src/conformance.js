@@ -10,9 +10,7 @@ import { dirname, join, relative, sep } from 'node:path';
 import contract from '../dist/contract.js';
 import { SCENARIO_SPELLING, contractFunction, functionNames, lift, lower } from './convert.js';
 import { difference } from './expect.js';
-import { NO_MODELS, callExport, engineModules, newInstance } from './instance.js';
-
-const MEMORY_LIMIT_BYTES = 1 << 30;
+import { DEFAULT_MEMORY_LIMIT_BYTES, NO_MODELS, callExport, engineModules, newInstance } from './instance.js';
 
 /** The name under which every opening claims the directory: the same holder may come back after a crash. */
 const HOLDER = 'conformance';
@@ -182,7 +180,7 @@ class Play {
   /** Opens the directory in a new instance. */
   #reopen() {
     this.#instance?.release();
-    this.#instance = newInstance(engineModules(MEMORY_LIMIT_BYTES), {
+    this.#instance = newInstance(engineModules(DEFAULT_MEMORY_LIMIT_BYTES), {
       directory: this.directory,
       models: () => this.models,
       send: (one) => this.#send(one),

@@ -22,6 +22,9 @@ import { wasiImports } from './wasi/system.js';
 /** No model at all: the engine works by rules. @type {Models} */
 export const NO_MODELS = Object.freeze({ llm: Object.freeze({ available: false, model: '', jsonSchema: false }), embedding: undefined });
 
+/** How much memory an engine may use, if nobody says otherwise; a space of 100,000 atoms stays well under it. */
+export const DEFAULT_MEMORY_LIMIT_BYTES = 1 << 30;
+
 /** @type {Map<number, Modules>} */
 const compiled = new Map();
 

@@ -4,11 +4,8 @@
  */
 
 import { ApiSpelling, lowerArguments } from './convert.js';
-import { NO_MODELS, callExport, engineModules, newInstance } from './instance.js';
+import { DEFAULT_MEMORY_LIMIT_BYTES, NO_MODELS, callExport, engineModules, newInstance } from './instance.js';
 import { StrataError } from './errors.js';
-
-/** The largest message (16 MiB) in and out, and room to work. */
-const MEMORY_LIMIT_BYTES = 256 << 20;
 
 /** @type {import('./instance.js').Instance | undefined} */
 let instance;
@@ -19,7 +16,7 @@ let instance;
  */
 function pure(name, values) {
   const lowered = lowerArguments(name, values, new ApiSpelling({}, Date.now));
-  instance ??= newInstance(engineModules(MEMORY_LIMIT_BYTES), { directory: undefined, models: () => NO_MODELS, send: () => {}, printed: () => {} });
+  instance ??= newInstance(engineModules(DEFAULT_MEMORY_LIMIT_BYTES), { directory: undefined, models: () => NO_MODELS, send: () => {}, printed: () => {} });
   const answer = callExport(instance, name, lowered);
   if ('value' in answer) return /** @type {string} */ (answer.value);
   instance = undefined;

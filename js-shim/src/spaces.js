@@ -9,6 +9,7 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Engine } from './engine.js';
 import { StrataError, invalid } from './errors.js';
+import { DEFAULT_MEMORY_LIMIT_BYTES } from './instance.js';
 
 /** The contract's version and this table's own: a copy with another one must not touch its entries. */
 const VERSION = '0.1.0/1';
@@ -16,8 +17,6 @@ const TABLE = Symbol.for('strata.engines');
 
 /** A call that takes longer is taken for a runaway guest. */
 const DEFAULT_CALL_TIMEOUT_MS = 30_000;
-/** A space of 100,000 atoms stays well under it. */
-const DEFAULT_MEMORY_LIMIT_BYTES = 1 << 30;
 const SMALLEST_MEMORY_LIMIT_BYTES = 16 << 20;
 
 /**
