@@ -1,0 +1,53 @@
+// The end-to-end test: a real OpenClaw from npm, a mock model on loopback, our plugin from `npm pack`.
+//
+//   node tests/openclaw/run.mjs            everything, on both Node lines
+//   node tests/openclaw/run.mjs --quick    install, grant, two sessions, tools; one Node line
+//   node tests/openclaw/run.mjs --only offload,faults
+//
+// STRATA_KEEP=1 keeps the state directories. Exit code 1 if a check failed.
+import fs from 'node:fs';
+import { parseArgs } from 'node:util';
+import { Checks } from './checks.mjs';
+import { ensureOpenClaw } from './deps.mjs';
+import { faults } from './scenarios/faults.mjs';
+import { latency } from './scenarios/latency.mjs';
+import { offload } from './scenarios/offload.mjs';
+import { remembers } from './scenarios/remembers.mjs';
+import { restarts } from './scenarios/restarts.mjs';
+import { packPlugin, runDirectory } from './stage.mjs';
+
+const SCENARIOS = ['remembers', 'offload', 'restarts', 'faults', 'latency', 'node26', 'mem0'];
+
+const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false }, only: { type: 'string' }, tgz: { type: 'string' } } });
+const wanted = values.quick ? ['remembers'] : (values.only?.split(',') ?? SCENARIOS);
+const unknown = wanted.filter((name) => !SCENARIOS.includes(name));
+if (unknown.length) throw new Error(`unknown scenario ${unknown.join(', ')}; known: ${SCENARIOS.join(', ')}`);
+
+const started = performance.now();
+const checks = new Checks();
+const root = runDirectory();
+try {
+  // Before anything is timed: packages, once.
+  for (const line of wanted.includes('node26') ? ['24', '26'] : ['24']) ensureOpenClaw(line);
+  const tgz = values.tgz ?? packPlugin(root);
+  if (wanted.some((name) => ['remembers', 'offload', 'restarts', 'faults', 'latency'].includes(name))) {
+    const place = await remembers(checks, { line: '24', tgz, root });
+    try {
+      if (wanted.includes('offload')) await offload(checks, place);
+      if (wanted.includes('restarts')) await restarts(checks, place);
+      if (wanted.includes('faults')) await faults(checks, place);
+      if (wanted.includes('latency')) await latency(checks, place);
+    } finally {
+      await place.end();
+    }
+  }
+  if (wanted.includes('node26')) await (await remembers(checks, { line: '26', tgz, root })).end();
+  if (wanted.includes('mem0')) {
+    const { sideBySide } = await import('./scenarios/mem0.mjs');
+    await sideBySide(checks, { tgz, root });
+  }
+} finally {
+  if (!process.env.STRATA_KEEP) fs.rmSync(root, { recursive: true, force: true });
+  else console.log(`kept ${root}`);
+}
+process.exitCode = checks.summary((performance.now() - started) / 1000);

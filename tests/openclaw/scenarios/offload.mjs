@@ -1,0 +1,101 @@
+// A long task: twenty tool results, then the next turn without their bulk and with a way back to each.
+import fs from 'node:fs';
+import path from 'node:path';
+import { textOf } from '../mock-model.mjs';
+import { ask } from '../stage.mjs';
+
+const FILES = 20;
+/** Together more than half of the mock's window, so that the engine has a reason to replace results. */
+const FILE_BYTES = 16_000;
+
+const name = (n) => `survey-${String(n).padStart(2, '0')}.txt`;
+const needle = (n) => `needle-${n}-${(n * 7_919) % 10_007}`;
+
+/** Runs the task in a session of its own on the running stage. */
+export async function offload(checks, { host, model, ledger }) {
+  for (let n = 1; n <= FILES; n += 1) {
+    const filler = `Line of file ${n} about the quarterly survey, with words that nobody needs.\n`.repeat(Math.ceil(FILE_BYTES / 150));
+    fs.writeFileSync(path.join(host.workspace, name(n)), `${filler}${needle(n)}\n${filler}`);
+  }
+  model.rules.unshift(
+    (r) =>
+      r.kind === 'agent' && r.question.includes('Survey the twenty files')
+        ? r.toolCount < FILES
+          ? { calls: [{ name: 'read', args: { path: name(r.toolCount + 1) } }] }
+          : { text: 'Surveyed.' }
+        : undefined,
+    (r) => (r.kind === 'agent' && r.question.includes('Which needle is in file 7') ? drillDown(r) : undefined),
+  );
+
+  await checks.scenario('offload: a task of twenty tool calls', async () => {
+    const turn = await ledger.turn('agent:main:survey', 'Survey the twenty files in the workspace, one after the other.');
+    checks.that('the task ends', turn.text.includes('Surveyed'), turn.body);
+    const status = await host
+      .until(
+        'all results are stored',
+        async () => {
+          const now = await ask(host, 'status');
+          return JSON.stringify(now).includes(`"entries":${FILES}`) ? now : undefined;
+        },
+        30_000,
+      )
+      .catch(() => ask(host, 'status'));
+    checks.that('every result is stored whole', refsWith(host, needle).length === FILES, { found: refsWith(host, needle).length, status });
+
+    await ledger.turn('agent:main:survey', 'Which needle is in file 7? Look it up.');
+    const requests = model.requests.filter((r) => r.kind === 'agent' && r.question.includes('Which needle is in file 7'));
+    const first = requests[0];
+    const tools = first.body.messages.filter((m) => m.role === 'tool').map((m) => textOf(m.content));
+    const replaced = tools.filter((text) => text.length < FILE_BYTES / 4);
+    const before = FILES * FILE_BYTES;
+    const size = JSON.stringify(first.body.messages).length;
+    checks.that(
+      'results of the earlier turn are placeholders',
+      replaced.length >= 10,
+      tools.map((text) => text.slice(0, 200)),
+    );
+    checks.that(
+      'the canvas is in the request',
+      first.body.messages.some((m) => textOf(m.content).includes('flowchart')),
+      first.users.map((text) => text.slice(0, 300)),
+    );
+    checks.figure(
+      'placeholders',
+      `${replaced.length} of ${tools.length} results; request ${Math.round(size / 1024)} KiB instead of over ${Math.round(before / 1024)} KiB`,
+    );
+    const answers = requests.flatMap((r) => r.toolResults);
+    checks.that(
+      'the model drills down by tool to the exact bytes',
+      answers.join('\n').includes(needle(7)),
+      answers.map((text) => text.slice(0, 400)),
+    );
+    checks.that(
+      'nothing was answered that the mock was not told of',
+      model.unexpected.length === 0,
+      model.unexpected.map((r) => r.system.slice(0, 200) + r.lastUser.slice(0, 200)),
+    );
+  });
+}
+
+/** A model that follows the placeholder of file 7: whatever id it names is given to the tool that reads results. */
+function drillDown(request) {
+  const placeholder = request.body.messages
+    .filter((m) => m.role === 'tool')
+    .map((m) => textOf(m.content))
+    .find((text) => text.includes(name(7)) && text.length < FILE_BYTES / 4);
+  const id = placeholder && /\b(?:e_[\w-]+|refs\/[\w.-]+|[0-9]{3}-N[0-9]+)/u.exec(placeholder)?.[0];
+  if (request.toolCount > 0 || !id) return { text: id ? 'Found it.' : 'There is no way back.' };
+  return { calls: [{ name: 'offload_read', args: { id } }] };
+}
+
+function refsWith(host, text) {
+  const dir = path.join(host.stateDir, 'strata', 'memory', 'refs');
+  const files = fs.existsSync(dir)
+    ? fs
+        .readdirSync(dir, { recursive: true })
+        .map((file) => path.join(dir, file))
+        .filter((file) => fs.statSync(file).isFile())
+    : [];
+  const contents = files.map((file) => fs.readFileSync(file, 'utf8'));
+  return Array.from({ length: FILES }, (_, n) => n + 1).filter((n) => contents.some((content) => content.includes(text(n))));
+}
