@@ -45,7 +45,6 @@ impl Source {
     }
 
     /// Returns a source that reads `text`, in UTC.
-    #[cfg(test)]
     pub(crate) fn of_text(name: &str, text: &str) -> Self {
         Self::new(name, TimeZone::UTC, Box::new(Cursor::new(text.as_bytes().to_vec())))
     }

@@ -1,0 +1,99 @@
+//! `strata browse`: the rows of a layer.
+
+use crate::cli::exit::Exit;
+use crate::cli::options::Settings;
+use crate::cli::terminal::{self, Terminal};
+use crate::cli::{clock, open};
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Value, json};
+use strata_host::contract::Selector;
+
+/// Rows asked for at once.
+const PAGE: u32 = 500;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Layers: messages, atoms, scenes, persona, entries, canvases, requests, batches
+
+Examples:
+  strata browse atoms
+  strata browse messages --session lena#2026-09-07-a-workshop-on-rua-do-almada
+  strata browse atoms --since 7d --json
+  strata browse batches                            what was worked on, and what failed")]
+pub(crate) struct Browse {
+    /// The layer
+    #[arg(default_value = "atoms")]
+    layer: String,
+    /// Not before
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Not after
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// At most so many rows
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    limit: u32,
+}
+
+impl Browse {
+    pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
+        let now = strata_host::now();
+        let time = |flag: &str, text: &Option<String>| text.as_ref().map(|text| clock::parse(flag, text, &settings.zone, now)).transpose();
+        let filter = Selector {
+            session: Some(settings.scope.session.clone()).filter(|name| !name.is_empty()),
+            user: Some(settings.scope.user.clone()).filter(|name| !name.is_empty()),
+            since: time("--since", &self.since)?,
+            until: time("--until", &self.until)?,
+            ..Selector::default()
+        };
+        let space = open::look(settings)?;
+        let rows = rows(&space, &self.layer, &filter, self.limit)?;
+        space.close()?;
+        if terminal.json {
+            terminal.document(&json!({"layer": self.layer, "rows": rows}));
+        } else {
+            rows.iter().for_each(|found| row(found, terminal));
+            terminal.note(terminal::counted(rows.len() as u64, "row"));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns at most `limit` rows of a layer, oldest first, over as many pages as it takes.
+pub(crate) fn rows(space: &strata_host::Space, layer: &str, filter: &Selector, limit: u32) -> Result<Vec<Value>> {
+    let mut rows: Vec<Value> = Vec::new();
+    let mut after = None;
+    while (rows.len() as u64) < u64::from(limit) {
+        let wanted = PAGE.min(limit - rows.len() as u32);
+        let mut page = open::document(space.browse(layer.into(), filter.clone(), after.take(), wanted))?;
+        let found = page["rows"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let short = (found.len() as u32) < wanted;
+        rows.extend(found);
+        after = page["next"].as_str().map(str::to_owned);
+        if short || after.is_none() {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// Prints a row of any layer: its id and what marks it, then its text.
+pub(crate) fn row(row: &Value, terminal: &Terminal) {
+    let text = |member: &str| row.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let Some(words) = text("text").or_else(|| text("summary")) else {
+        terminal.line(terminal::outline(row));
+        terminal.line("");
+        return;
+    };
+    let id = text("id").or_else(|| text("name")).unwrap_or("-");
+    let mut marks: Vec<String> = Vec::new();
+    marks.extend(text("kind").or_else(|| text("speaker")).or_else(|| text("role")).map(str::to_owned));
+    marks.extend(row.get("priority").filter(|priority| !priority.is_null()).map(|priority| format!("priority {priority}")));
+    marks.extend(text("origin").map(|origin| format!("by {origin}")));
+    marks.extend(text("said-at").or_else(|| text("valid-from")).map(clock::short));
+    marks.extend(text("believed-to").map(|at| format!("replaced {}", clock::short(at))));
+    marks.extend(row.get("pinned").and_then(Value::as_bool).filter(|pinned| *pinned).map(|_| "pinned".to_owned()));
+    terminal.line(format!("{}  {}", terminal::id().apply_to(id), terminal::faint().apply_to(marks.join(" · "))));
+    terminal.text("  ", words);
+}

@@ -1,0 +1,63 @@
+//! `strata forget`: removal from everywhere.
+
+use crate::cli::exit::{Exit, Usage};
+use crate::cli::options::Settings;
+use crate::cli::terminal::Terminal;
+use crate::cli::{clock, open};
+use anyhow::Result;
+use clap::Args;
+use strata_host::contract::Selector;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  strata forget --id m_0123456789abcdef             shows what would go
+  strata forget --id m_0123456789abcdef --yes       removes it
+  strata forget --query \"my old address\"            what a search finds
+  strata forget --session work --since 2026-03-01 --until 2026-03-31
+
+What goes: the rows, all that was built on them alone, and their traces in indexes, mirrors, scenes, the persona and
+backups. Afterwards no file of the data directory holds the text. Conditions are combined: all of them must hold.")]
+pub(crate) struct Forget {
+    /// Ids of messages, memories, scenes, entries; may be repeated
+    #[arg(long = "id", value_name = "ID")]
+    ids: Vec<String>,
+    /// What a search for these words finds
+    #[arg(long, value_name = "WORDS")]
+    query: Option<String>,
+    /// Not before
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Not after
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Remove it; without this it is only shown
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Forget {
+    pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
+        let now = strata_host::now();
+        let time = |flag: &str, text: &Option<String>| text.as_ref().map(|text| clock::parse(flag, text, &settings.zone, now)).transpose();
+        let which = Selector {
+            ids: self.ids.clone(),
+            query: self.query.clone(),
+            session: Some(settings.scope.session.clone()).filter(|name| !name.is_empty()),
+            user: Some(settings.scope.user.clone()).filter(|name| !name.is_empty()),
+            since: time("--since", &self.since)?,
+            until: time("--until", &self.until)?,
+        };
+        if which == Selector::default() {
+            return Err(Usage("what shall be forgotten? Name --id, --query, --session, --user, --since or --until".into()).into());
+        }
+        let space = open::look(settings)?;
+        let answer = open::document(space.forget(which, self.yes, now))?;
+        space.close()?;
+        terminal.outline(&answer);
+        if !self.yes {
+            terminal.note("nothing was removed yet; --yes removes it");
+        }
+        Ok(Exit::Done)
+    }
+}

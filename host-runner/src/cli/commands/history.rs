@@ -1,0 +1,25 @@
+//! `strata history`: the revisions of a thing, oldest first.
+
+use crate::cli::exit::Exit;
+use crate::cli::open;
+use crate::cli::options::Settings;
+use crate::cli::terminal::Terminal;
+use anyhow::Result;
+use clap::Args;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  strata history persona\n  strata history a_0123456789abcdef")]
+pub(crate) struct History {
+    /// The id of a memory, a scene or a message; `persona` for the persona
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+impl History {
+    pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
+        let space = open::look(settings)?;
+        terminal.outline(&open::document(space.history(self.id.clone()))?);
+        space.close()?;
+        Ok(Exit::Done)
+    }
+}

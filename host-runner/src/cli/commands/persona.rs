@@ -1,0 +1,39 @@
+//! `strata persona`: who the user is taken to be.
+
+use super::browse;
+use crate::cli::exit::Exit;
+use crate::cli::open;
+use crate::cli::options::Settings;
+use crate::cli::terminal::Terminal;
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Value, json};
+use strata_host::contract::Selector;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  strata persona
+  strata edit persona                 correct it in your editor
+  strata trace persona                what each statement rests on
+  strata history persona              how it came to be")]
+pub(crate) struct Persona {}
+
+impl Persona {
+    pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
+        let space = open::look(settings)?;
+        let rows = browse::rows(&space, "persona", &Selector::default(), u32::MAX)?;
+        space.close()?;
+        if terminal.json {
+            terminal.document(&json!({"rows": rows}));
+        } else {
+            for persona in &rows {
+                terminal.line(persona["text"].as_str().unwrap_or_default().trim_end());
+            }
+            if rows.is_empty() {
+                terminal.note("there is no persona yet; `strata flush` makes one as soon as there is enough to go on");
+            }
+        }
+        Ok(if rows.iter().any(|row| row.get("text").and_then(Value::as_str).is_some()) { Exit::Done } else { Exit::NotFound })
+    }
+}

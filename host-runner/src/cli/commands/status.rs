@@ -1,0 +1,76 @@
+//! `strata status`: what is stored, what waits for what, what failed and why.
+
+use crate::cli::exit::Exit;
+use crate::cli::options::Settings;
+use crate::cli::terminal::{self, Terminal};
+use crate::cli::{clock, open};
+use anyhow::Result;
+use clap::Args;
+use serde_json::Value;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  strata status
+  strata status --json | jq .messages
+  strata flush                        do now what waits")]
+pub(crate) struct Status {}
+
+impl Status {
+    pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
+        let space = open::look(settings)?;
+        let status = open::document(space.status())?;
+        space.close()?;
+        if terminal.json {
+            terminal.document(&status);
+            return Ok(Exit::Done);
+        }
+        print(&status, settings, terminal);
+        Ok(Exit::Done)
+    }
+}
+
+fn print(status: &Value, settings: &Settings, terminal: &Terminal) {
+    let number = |member: &str| status.get(member).and_then(Value::as_u64).unwrap_or(0);
+    terminal.heading(&settings.data.display().to_string());
+    terminal.field("messages", format!("{} in {}", number("messages"), terminal::counted(number("sessions"), "session")));
+    let replaced = number("atoms-replaced");
+    let replaced = if replaced > 0 { format!(", {replaced} replaced") } else { String::new() };
+    terminal.field("memories", format!("{}{}{replaced}", number("atoms"), tally(status.get("atoms-by-kind"), " — ")));
+    for (member, name) in [("scenes", "scenes"), ("persona", "persona"), ("entries", "tool results")] {
+        if let Some(value) = status.get(member).filter(|value| !value.is_null()) {
+            terminal.field(name, terminal::outline(value).replace('\n', ", "));
+        }
+    }
+    let model = status["model"].as_str().unwrap_or_default();
+    terminal.field("model", if model.is_empty() { "none: memories are made by rules" } else { model });
+    let waiting = status.pointer("/waiting/l1/messages").and_then(Value::as_u64).unwrap_or(0);
+    if waiting > 0 {
+        let due = status.pointer("/waiting/l1/due-at").and_then(Value::as_u64).map(|at| format!(", due {}", clock::people(at, &settings.zone)));
+        terminal.field("waiting", format!("{} to be distilled{}", terminal::counted(waiting, "message"), due.unwrap_or_default()));
+    }
+    for (pointer, name) in [("/waiting/requests", "in flight"), ("/waiting/retries", "tried again"), ("/failed/list", "failed")] {
+        for item in status.pointer(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice) {
+            let text = |member: &str| item.get(member).and_then(Value::as_str).unwrap_or_default();
+            let what = if text("purpose").is_empty() { text("layer") } else { text("purpose") };
+            let since = ["since", "due-at"].iter().find_map(|member| item.get(*member).and_then(Value::as_u64)).map(|at| clock::people(at, &settings.zone));
+            terminal.field(name, format!("{what} {} {}", since.unwrap_or_default(), text("reason")).trim_end().to_owned());
+        }
+    }
+    for (pointer, name) in [("/dropped/messages", "not kept"), ("/dropped/atoms", "refused")] {
+        let dropped = tally(status.pointer(pointer), "");
+        if !dropped.is_empty() {
+            terminal.field(name, dropped);
+        }
+    }
+    if status.pointer("/failed/dead").and_then(Value::as_u64).unwrap_or(0) > 0 {
+        terminal.warn("some work failed for good; `strata retry` tries it again");
+    }
+}
+
+/// Returns `3 persona, 1 episodic`, behind `lead` if there is any.
+fn tally(counts: Option<&Value>, lead: &str) -> String {
+    let counts = counts.and_then(Value::as_object).into_iter().flatten();
+    let words: Vec<String> = counts.map(|(name, count)| format!("{count} {name}")).collect();
+    if words.is_empty() { String::new() } else { format!("{lead}{}", words.join(", ")) }
+}

@@ -1,0 +1,10 @@
+//! The `strata` command.
+
+mod cli;
+mod import;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}
