@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { transpileBytes } from '@bytecodealliance/jco-transpile';
+import { minifySync } from 'oxc-minify';
 import { typeDeclarations } from './types.js';
 import { readContract } from './wit.js';
 
@@ -63,7 +64,6 @@ const { files, imports } = await transpileBytes(readFileSync(component), {
   name: 'engine',
   instantiation: 'sync',
   base64Cutoff: 0,
-  minify: true,
   validLiftingOptimization: true,
   nodejsCompat: false,
   tlaCompat: false,
@@ -80,7 +80,8 @@ if (strangers.length > 0) {
 const modules = Object.keys(files).filter((name) => name.endsWith('.wasm'));
 for (const name of modules) writeFileSync(join(dist, name), files[name]);
 writeFileSync(join(dist, 'modules.json'), JSON.stringify(modules));
-writeFileSync(join(dist, 'engine.js'), keepByteOrderMarks(Buffer.from(files['engine.js']).toString('utf8')));
+const glue = withoutDebugLog(keepByteOrderMarks(Buffer.from(files['engine.js']).toString('utf8')));
+writeFileSync(join(dist, 'engine.js'), minified(glue));
 writeFileSync(join(dist, 'engine.d.ts'), 'export function instantiate(module: (name: string) => WebAssembly.Module, imports: object): object;\n');
 
 if (!process.argv.includes('--no-types')) {
@@ -93,10 +94,23 @@ if (!process.argv.includes('--no-types')) {
 
 /** jco decodes text with a decoder that swallows U+FEFF at the beginning; then hosts would disagree. */
 function keepByteOrderMarks(glue) {
-  const plain = /new TextDecoder(?:\(\))?(?=[,;])/g;
-  const decoders = glue.match(plain) ?? [];
+  const decoders = glue.match(/new TextDecoder\(\)/g) ?? [];
   if (decoders.length !== 1) throw new Error(`expected one text decoder in jco's glue, found ${decoders.length}: look at it again`);
-  return glue.replace(plain, "new TextDecoder('utf-8',{ignoreBOM:true})");
+  return glue.replace('new TextDecoder()', "new TextDecoder('utf-8', { ignoreBOM: true })");
+}
+
+/** jco's glue looks into the environment for each of its debug lines, several a file call; they cost more than the file. */
+function withoutDebugLog(glue) {
+  const calls = /(?<![\w.$])_debugLog\((?!\.\.\.)/g;
+  if (!/const _debugLog = \(/.test(glue) || !calls.test(glue)) throw new Error("there is no debug log in jco's glue: look at it again");
+  // What can never run is dropped by the minifier, arguments and all.
+  return glue.replace(calls, 'false && _debugLog(');
+}
+
+function minified(glue) {
+  const { code, errors } = minifySync('engine.js', glue, { compress: { target: 'node20' }, mangle: true, codegen: { removeWhitespace: true }, module: true });
+  if (errors.length > 0) throw new Error(`jco's glue cannot be minified: ${errors[0].message}`);
+  return code;
 }
 
 function withoutDocs(value) {
