@@ -39,7 +39,8 @@ pub struct Extracted {
 
 /// Returns what an answer to the extraction proposes, or why it cannot be read.
 pub fn parse(text: &str) -> Result<Extracted, String> {
-    let root = json(text, |value| list(value, &["scenes", "memories", "result", "data"]).is_some())?;
+    let holds_entries = |items: &Vec<Value>| items.is_empty() || items.iter().any(Value::is_object);
+    let root = json(text, |value| list(value, &["scenes", "memories", "result", "data"]).is_some_and(holds_entries))?;
     let mut extracted = Extracted::default();
     let items = list(&root, &["scenes", "memories", "result", "data"]).expect("the search accepted only such a value");
     for item in items {
@@ -127,14 +128,9 @@ pub fn json(text: &str, accept: impl Fn(&Value) -> bool) -> Result<Value, String
     let text = text.rsplit_once("</think>").map_or(text, |(_, answer)| answer);
     let starts: Vec<usize> = text.match_indices(['[', '{']).map(|(start, _)| start).filter(|start| is_likely_start(&text[*start..])).take(MAX_STARTS).collect();
     for start in &starts {
-        if let Some(Ok(value)) = serde_json::Deserializer::from_str(&text[*start..]).into_iter::<Value>().next()
-            && accept(&value)
-        {
-            return Ok(value);
-        }
-    }
-    for start in &starts {
-        if let Ok(value) = serde_json::from_str::<Value>(&mend(&text[*start..]))
+        // Whole as it stands, else mended: an outer value that was cut off comes before its parts.
+        let whole = serde_json::Deserializer::from_str(&text[*start..]).into_iter::<Value>().next().and_then(Result::ok);
+        if let Some(value) = whole.or_else(|| serde_json::from_str(&mend(&text[*start..])).ok())
             && accept(&value)
         {
             return Ok(value);
@@ -223,6 +219,7 @@ mod tests {
         for text in [
             ONE.to_owned(),
             format!("```json\n{ONE}\n```"),
+            format!("The list was [] before. {ONE}"),
             format!("Sure! [Note] here it is:\n\n{ONE}\n\nAnything else?"),
             format!("<think>maybe [{{\"content\": \"wrong\"}}]</think>{ONE}"),
             format!("{}{ONE}", "Lorem [ipsum] {dolor} ".repeat(10_000)),
