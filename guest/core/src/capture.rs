@@ -62,7 +62,15 @@ pub fn capture(tx: &Transaction<'_>, settings: &settings::Capture, event: &EndEv
                 report.known += 1;
                 continue;
             }
-            Some(_) => stored,
+            Some(id) if l0::is_forgotten_host_id(tx, session, id)? => {
+                *drops.entry("forgotten").or_insert(0) += 1;
+                continue;
+            }
+            Some(_) => next_occurrence(tx, session, &digest, stored)?,
+            None if l0::is_forgotten(tx, session, &digest, place)? => {
+                *drops.entry("forgotten").or_insert(0) += 1;
+                continue;
+            }
             None if place < stored => {
                 report.known += 1;
                 continue;
@@ -86,6 +94,16 @@ pub fn capture(tx: &Transaction<'_>, settings: &settings::Capture, event: &EndEv
     }
     report.dropped = drops.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect();
     Ok(report)
+}
+
+/// Returns the first place from `stored` on that no forgotten message had.
+fn next_occurrence(tx: &Transaction<'_>, session: l0::SessionId, digest: &ContentDigest, stored: u32) -> Result<u32> {
+    let mut occurrence = stored;
+    // Ends because the forgotten are finitely many.
+    while l0::is_forgotten(tx, session, digest, occurrence)? {
+        occurrence += 1;
+    }
+    Ok(occurrence)
 }
 
 /// Returns the cleaned text of a message.

@@ -7,10 +7,12 @@
 #[cfg(any(test, feature = "simulation"))]
 mod sim_disk;
 mod std_disk;
+mod sub_disk;
 
 #[cfg(any(test, feature = "simulation"))]
 pub use sim_disk::{Crash, SimDisk};
 pub use std_disk::StdDisk;
+pub use sub_disk::SubDisk;
 
 use std::fmt::Debug;
 

@@ -71,6 +71,8 @@ impl Engine {
             offload_sessions: Sessions::default(),
         };
         // What a crash left between a commit and its files.
+        engine.finish_restore()?;
+        engine.finish_forgetting()?;
         engine.show(at);
         Ok((engine, opened))
     }
@@ -196,59 +198,9 @@ impl Engine {
         trace::trace(self.store.db(), &Calendar::new(&self.settings.timezone.0)?, id).map(|document| document.to_string())
     }
 
-    /// `memory.why`.
-    pub fn why(&self, _id: &str) -> Result<String> {
-        Err(Failure::unsupported("why"))
-    }
-
-    /// `memory.history`.
-    pub fn history(&self, _id: &str) -> Result<String> {
-        Err(Failure::unsupported("history"))
-    }
-
-    /// `memory.diff`.
-    pub fn diff(&self, _id: &str, _before: u32, _after: u32) -> Result<String> {
-        Err(Failure::unsupported("diff"))
-    }
-
-    /// `memory.rollback`.
-    pub fn rollback(&mut self, _id: &str, _revision: u32, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("rollback"))
-    }
-
-    /// `memory.edit`.
-    pub fn edit(&mut self, _id: &str, _text: &str, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("edit"))
-    }
-
-    /// `memory.pin`.
-    pub fn pin(&mut self, _id: &str, _pinned: bool, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("pin"))
-    }
-
-    /// `memory.forget`.
-    pub fn forget(&mut self, _which: &Selector, _confirmed: bool, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("forget"))
-    }
-
     /// `memory.retry`.
     pub fn retry(&mut self, layer: &str, at: Instant) -> Result<String> {
         self.store.write(|tx| work::retry(tx, layer, at)).map(|batches| json!({"batches": batches}).to_string())
-    }
-
-    /// `memory.backup`.
-    pub fn backup(&mut self, _name: &str, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("backup"))
-    }
-
-    /// `memory.restore`.
-    pub fn restore(&mut self, _name: &str, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("restore"))
-    }
-
-    /// `memory.export`.
-    pub fn export(&mut self, _name: &str, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("export"))
     }
 
     /// `memory.import`.

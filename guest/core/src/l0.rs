@@ -142,6 +142,38 @@ pub fn occurrences(db: &Connection, session: SessionId, digest: &ContentDigest) 
         .map_err(failure)
 }
 
+/// Returns whether the message with this content and place in the session was forgotten.
+pub fn is_forgotten(db: &Connection, session: SessionId, digest: &ContentDigest, occurrence: u32) -> Result<bool> {
+    identity_is_forgotten(db, &message_uid(db, session, digest, occurrence)?)
+}
+
+/// Returns whether the message with the host's id was forgotten.
+pub fn is_forgotten_host_id(db: &Connection, session: SessionId, host_id: &str) -> Result<bool> {
+    identity_is_forgotten(db, &uid("h_", &[&scope_key(db, session)?, host_id.as_bytes()]))
+}
+
+fn identity_is_forgotten(db: &Connection, identity: &str) -> Result<bool> {
+    db.prepare_cached("SELECT 1 FROM forgotten WHERE identity = ?1").and_then(|mut query| query.exists([identity])).map_err(failure)
+}
+
+/// Keeps the identities of a forgotten message, so that it does not come back when a host tells the session again.
+pub fn note_forgotten(tx: &Transaction<'_>, session: SessionId, message_uid: &str, host_id: Option<&str>, at: Instant) -> Result<()> {
+    let mut identities = vec![message_uid.to_owned()];
+    if let Some(host_id) = host_id {
+        identities.push(uid("h_", &[&scope_key(tx, session)?, host_id.as_bytes()]));
+    }
+    for identity in identities {
+        tx.prepare_cached("INSERT OR IGNORE INTO forgotten (identity, at) VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute(params![identity, at as i64]))
+            .map_err(failure)?;
+    }
+    Ok(())
+}
+
+fn message_uid(db: &Connection, session: SessionId, digest: &ContentDigest, occurrence: u32) -> Result<String> {
+    Ok(uid("m_", &[&scope_key(db, session)?, digest, &occurrence.to_be_bytes()]))
+}
+
 /// Returns whether the session holds a message with the host's id.
 pub fn has_host_id(db: &Connection, session: SessionId, host_id: &str) -> Result<bool> {
     db.prepare_cached("SELECT 1 FROM messages WHERE session = ?1 AND host_id = ?2")
@@ -197,7 +229,7 @@ pub fn session_name(db: &Connection, session: SessionId) -> Result<String> {
 
 /// Stores a message and returns its row and public id. The caller has made sure that it is new.
 pub fn insert(tx: &Transaction<'_>, scope: ScopeId, session: SessionId, message: &NewMessage<'_>) -> Result<(MessageId, String)> {
-    let uid = uid("m_", &[&scope_key(tx, session)?, &message.digest, &message.occurrence.to_be_bytes()]);
+    let uid = message_uid(tx, session, &message.digest, message.occurrence)?;
     tx.prepare_cached(
         "INSERT INTO messages (uid, scope, session, host_id, digest, occurrence, role, speaker, text, said_at, recorded_at, worth)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id",

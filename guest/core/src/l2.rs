@@ -11,6 +11,7 @@ mod prompt;
 mod rules;
 
 pub(crate) use answer::object;
+pub(crate) use choose::is_wide;
 pub(crate) use prompt::struck;
 
 use crate::calendar::Calendar;

@@ -34,6 +34,12 @@ pub mod l3;
 pub mod pages;
 pub mod projections;
 
+pub mod history;
+
+pub mod backup;
+pub mod export;
+pub mod forget;
+
 pub mod inject;
 pub mod keyword;
 pub mod recall;

@@ -82,6 +82,15 @@ impl Store {
         Ok(value)
     }
 
+    /// Replaces all rows by those of another store, in one transaction.
+    pub fn replace_by(&mut self, source: &Self) -> Result<()> {
+        let copy = rusqlite::backup::Backup::new(&source.db, &mut self.db).map_err(failure)?;
+        match copy.step(-1).map_err(failure)? {
+            rusqlite::backup::StepResult::Done => Ok(()),
+            _ => Err(Failure::new(FailureCode::Io, "the database could not be replaced; the state before is untouched")),
+        }
+    }
+
     /// Closes the database: the WAL is folded into it and removed.
     pub fn close(self) -> Result<()> {
         self.db.close().map_err(|(_, error)| failure(error))

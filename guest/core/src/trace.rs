@@ -4,6 +4,7 @@ use crate::calendar::Calendar;
 use crate::contract::{Failure, Result};
 use crate::l0::{self, Message, MessageId};
 use crate::l1::atom::{self, Atom, AtomId};
+use crate::pages::{self, block};
 use crate::store::failure;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -11,15 +12,10 @@ use serde_json::{Value, json};
 /// Returns what an id is, what it rests on and what rests on it.
 pub fn trace(db: &Connection, calendar: &Calendar, id: &str) -> Result<Value> {
     if let Some(atom) = atom::by_uid(db, id)? {
-        let mut sources = Vec::new();
-        for part in atom::evidence(db, atom.id)? {
-            let mut source = message_json(db, calendar, &l0::message(db, MessageId(part.message))?)?;
-            source["quote"] = part.quote.into();
-            sources.push(source);
-        }
         let mut document = atom_json(calendar, &atom);
         document["layer"] = "atom".into();
-        document["rests-on"] = sources.into();
+        document["rests-on"] = sources(db, calendar, atom.id)?;
+        document["built-on-it"] = pages_on(db, &atom.uid)?;
         document["replaces"] = links(db, "SELECT older, kind FROM links WHERE newer = ?1 ORDER BY older", atom.id)?;
         document["replaced-by"] = links(db, "SELECT newer, kind FROM links WHERE older = ?1 ORDER BY newer", atom.id)?;
         return Ok(document);
@@ -31,14 +27,85 @@ pub fn trace(db: &Connection, calendar: &Calendar, id: &str) -> Result<Value> {
             .map_err(failure)?;
         let mut built = Vec::new();
         for row in atoms {
-            built.push(atom_json(calendar, &atom::by_id(db, AtomId(row))?));
+            let atom = atom::by_id(db, AtomId(row))?;
+            let mut document = atom_json(calendar, &atom);
+            document["built-on-it"] = pages_on(db, &atom.uid)?;
+            built.push(document);
         }
         let mut document = message_json(db, calendar, &message)?;
         document["layer"] = "message".into();
         document["built-on-it"] = built.into();
         return Ok(document);
     }
+    if let Some(document) = page(db, calendar, id)? {
+        return Ok(document);
+    }
     Err(Failure::not_found(format!("nothing has the id `{id}`")))
+}
+
+/// Returns what a scene or the persona rests on, block by block, down to the messages.
+fn page(db: &Connection, calendar: &Calendar, id: &str) -> Result<Option<Value>> {
+    let (uid, number) = id.split_once('@').map_or((id, None), |(uid, number)| (uid, number.parse::<u32>().ok()));
+    let Some(page) = pages::by_uid(db, uid)? else { return Ok(None) };
+    let number = number.unwrap_or(page.number);
+    let Some(revision) = pages::revision(db, page.id, number)? else {
+        return Err(Failure::not_found(format!("{uid} has no revision {number}; `history` lists them")));
+    };
+    let mut statements = Vec::new();
+    for (place, block) in block::parse(&revision.body).into_iter().enumerate() {
+        if block.is_heading() {
+            continue;
+        }
+        let mut atoms = Vec::new();
+        for uid in pages::grounds_at(db, page.id, number, place)? {
+            atoms.push(match atom::by_uid(db, &uid)? {
+                Some(atom) => {
+                    let mut document = atom_json(calendar, &atom);
+                    document["rests-on"] = sources(db, calendar, atom.id)?;
+                    document
+                }
+                // Retention removes atoms before the pages that rest on them.
+                None => json!({"id": uid, "expired": true}),
+            });
+        }
+        statements.push(json!({"text": block.text, "by-hand": revision.hand.contains(&block.text), "rests-on": atoms}));
+    }
+    Ok(Some(json!({
+        "id": page.uid,
+        "layer": if page.kind == pages::Kind::Scene { "scene" } else { "persona" },
+        "path": page.path,
+        "revision": number,
+        "by": revision.author,
+        "at": calendar.iso(revision.at),
+        "statements": statements,
+    })))
+}
+
+/// Returns the scenes and personas whose current revision rests on an atom.
+fn pages_on(db: &Connection, uid: &str) -> Result<Value> {
+    db.prepare_cached(
+        "SELECT DISTINCT pages.uid, kind, path, pages.revision FROM grounds JOIN pages ON pages.id = grounds.page
+          WHERE atom = ?1 AND grounds.revision = pages.revision AND archived_at IS NULL ORDER BY kind DESC, path",
+    )
+    .and_then(|mut query| {
+        query
+            .query_map([uid], |row| {
+                Ok(json!({"id": row.get::<_, String>(0)?, "layer": row.get::<_, String>(1)?, "path": row.get::<_, String>(2)?, "revision": row.get::<_, u32>(3)?}))
+            })?
+            .collect::<rusqlite::Result<Vec<_>>>()
+    })
+    .map(Value::Array)
+    .map_err(failure)
+}
+
+fn sources(db: &Connection, calendar: &Calendar, id: AtomId) -> Result<Value> {
+    let mut sources = Vec::new();
+    for part in atom::evidence(db, id)? {
+        let mut source = message_json(db, calendar, &l0::message(db, MessageId(part.message))?)?;
+        source["quote"] = part.quote.into();
+        sources.push(source);
+    }
+    Ok(sources.into())
 }
 
 fn links(db: &Connection, sql: &str, id: AtomId) -> Result<Value> {

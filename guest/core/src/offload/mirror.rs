@@ -23,7 +23,9 @@ const SLUG_MAX_CHARS: usize = 48;
 /// sessions of different scopes or with unsafe names.
 pub fn slug(scope: &Scope) -> String {
     let safe: String = scope.session.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).take(SLUG_MAX_CHARS).collect();
-    let hash = uid("", &[scope.team.as_bytes(), scope.user.as_bytes(), scope.agent.as_bytes(), scope.session.as_bytes()]);
+    // As the rows have it: an empty part is `default`.
+    let part = |part: &'_ str| if part.is_empty() { b"default".to_vec() } else { part.as_bytes().to_vec() };
+    let hash = uid("", &[&part(&scope.team), &part(&scope.user), &part(&scope.agent), &part(&scope.session)]);
     format!("{}-{}", if safe.is_empty() { "default" } else { &safe }, &hash[..8])
 }
 

@@ -390,6 +390,13 @@ fn places(db: &Connection, id: PageId, number: u32) -> Result<BTreeMap<usize, Ve
     Ok(places)
 }
 
+/// Returns the atoms that one block of a revision rests on.
+pub fn grounds_at(db: &Connection, id: PageId, number: u32, place: usize) -> Result<Vec<String>> {
+    db.prepare_cached("SELECT atom FROM grounds WHERE page = ?1 AND revision = ?2 AND place = ?3 ORDER BY atom")
+        .and_then(|mut query| query.query_map(params![id.0, number, place as i64], |row| row.get(0))?.collect())
+        .map_err(failure)
+}
+
 fn read_revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
     let hand: String = row.get(6)?;
     Ok(Revision {

@@ -1,0 +1,253 @@
+//! What the offload holds of forgotten text: refs, entries, canvases, contexts.
+//!
+//! An entry that tells goes blank but keeps its place, because contexts and canvases count by it. A
+//! ref whose content tells goes, whoever points at it.
+
+use super::cascade::Cascade;
+use super::select::{Doomed, has_terms};
+use crate::contract::{Result, Scope, Selector};
+use crate::disk::Disk;
+use crate::l0::SessionId;
+use crate::offload::canvas::{CANVAS_MAX_CHARS, draw};
+use crate::offload::{mirror, refs, rows};
+use crate::store::{Store, failure};
+use rusqlite::{Connection, Transaction, params};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What stands where text was.
+const BLANK: &str = "[forgotten]";
+
+fn list<T: rusqlite::types::FromSql>(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<T>> {
+    db.prepare_cached(sql).and_then(|mut query| query.query_map(values, |row| row.get(0))?.collect()).map_err(failure)
+}
+
+fn execute(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<usize> {
+    db.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(failure)
+}
+
+/// Adds the entries that a selector means by id, session, user or time. A copy need not know every id.
+pub(super) fn select(db: &Connection, which: &Selector, doomed: &mut Doomed, in_copy: bool) -> Result<()> {
+    for id in std::mem::take(&mut doomed.other) {
+        let known = !list::<i64>(db, "SELECT id FROM offload_entries WHERE uid = ?1", [&id])?.is_empty()
+            || !list::<i64>(db, "SELECT 1 FROM offload_refs WHERE path = ?1", [&id])?.is_empty();
+        if !known && in_copy {
+            continue;
+        }
+        if !known {
+            return Err(crate::Failure::not_found(format!("nothing has the id `{id}`")));
+        }
+        doomed.other.insert(id);
+    }
+    let by_time = which.since.is_some() || which.until.is_some();
+    if by_time && which.query.is_none() {
+        let clamp = |at: Option<u64>, otherwise: i64| at.map_or(otherwise, |at| i64::try_from(at).unwrap_or(i64::MAX));
+        let entries: Vec<String> = list(
+            db,
+            "SELECT uid FROM offload_entries JOIN sessions ON sessions.id = session JOIN scopes ON scopes.id = sessions.scope
+              WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR user = ?2) AND at BETWEEN ?3 AND ?4 AND summary <> '[forgotten]'",
+            params![which.session, which.user, clamp(which.since, i64::MIN), clamp(which.until, i64::MAX)],
+        )?;
+        doomed.other.extend(entries);
+    }
+    Ok(())
+}
+
+/// Files that go when the rows have gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files {
+    /// Refs.
+    pub refs: BTreeSet<String>,
+    /// Sessions whose log and canvases are written anew.
+    pub redraw: BTreeSet<i64>,
+    /// Logs and canvases that go: the slugs of their sessions.
+    pub slugs: BTreeSet<String>,
+}
+
+/// Takes the offload's rows.
+pub(super) fn rows(tx: &Transaction<'_>, disk: &dyn Disk, doomed: &Doomed, cascade: &mut Cascade) -> Result<Files> {
+    let mut files = Files::default();
+    whole_sessions(tx, doomed, cascade, &mut files)?;
+    telling_refs(tx, disk, doomed, cascade, &mut files)?;
+    telling_entries(tx, doomed, cascade, &mut files)?;
+    telling_drawings(tx, doomed, cascade, &mut files)?;
+    for path in &files.refs {
+        execute(tx, "DELETE FROM offload_uses WHERE path = ?1", [path])?;
+        cascade.count("refs", execute(tx, "DELETE FROM offload_refs WHERE path = ?1", [path])?);
+    }
+    for session in &files.redraw {
+        execute(tx, "DELETE FROM offload_contexts WHERE session = ?1", [session])?;
+    }
+    Ok(files)
+}
+
+fn whole_sessions(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, files: &mut Files) -> Result<()> {
+    for &session in &doomed.sessions {
+        let paths: Vec<String> = list(
+            tx,
+            "SELECT DISTINCT path FROM offload_uses WHERE session = ?1 AND path NOT IN (SELECT path FROM offload_uses WHERE session <> ?1)",
+            [session],
+        )?;
+        files.refs.extend(paths);
+        execute(tx, "DELETE FROM offload_uses WHERE session = ?1", [session])?;
+        cascade.count("entries", execute(tx, "DELETE FROM offload_entries WHERE session = ?1", [session])?);
+        for table in ["offload_boards", "offload_nodes", "offload_contexts"] {
+            execute(tx, &format!("DELETE FROM {table} WHERE session = ?1"), [session])?;
+        }
+        if let Some(scope) = scope_of(tx, session)? {
+            files.slugs.insert(mirror::slug(&scope));
+        }
+    }
+    Ok(())
+}
+
+fn scope_of(db: &Connection, session: i64) -> Result<Option<Scope>> {
+    use rusqlite::OptionalExtension;
+    db.prepare_cached("SELECT team, user, agent, name FROM sessions JOIN scopes ON scopes.id = scope WHERE sessions.id = ?1")
+        .and_then(|mut query| {
+            query.query_row([session], |row| Ok(Scope { team: row.get(0)?, user: row.get(1)?, agent: row.get(2)?, session: row.get(3)? })).optional()
+        })
+        .map_err(failure)
+}
+
+fn tells(text: &str, doomed: &Doomed, cascade: &Cascade) -> bool {
+    has_terms(text, &doomed.terms) || cascade.needles.found_in(text.as_bytes()) || super::names(text, &cascade.uids)
+}
+
+fn telling_refs(tx: &Transaction<'_>, disk: &dyn Disk, doomed: &Doomed, cascade: &mut Cascade, files: &mut Files) -> Result<()> {
+    for id in &doomed.other {
+        files.refs.extend(list::<String>(tx, "SELECT path FROM offload_refs WHERE path = ?1", [id])?);
+        files.refs.extend(list::<String>(tx, "SELECT result_ref FROM offload_entries WHERE uid = ?1 AND result_ref <> ''", [id])?);
+        files.refs.extend(list::<String>(tx, "SELECT arguments_ref FROM offload_entries WHERE uid = ?1 AND arguments_ref IS NOT NULL", [id])?);
+    }
+    for path in list::<String>(tx, "SELECT path FROM offload_refs ORDER BY path", [])? {
+        // A ref that is damaged cannot be read by anybody; its bytes are looked at by the search afterwards.
+        let Ok(content) = refs::read(disk, &path) else { continue };
+        if files.refs.contains(&path) {
+            cascade.needles.add_made(&content);
+        } else if tells(&content, doomed, cascade) {
+            files.refs.insert(path);
+        }
+    }
+    Ok(())
+}
+
+fn telling_entries(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, files: &mut Files) -> Result<()> {
+    let entries: Vec<(i64, i64, String, String, Option<String>)> = tx
+        .prepare_cached(
+            "SELECT id, session, call_line || char(10) || coalesce(target, '') || char(10) || summary || char(10) || digest || char(10) || names_used,
+                    result_ref, arguments_ref FROM offload_entries WHERE summary <> '[forgotten]' ORDER BY id",
+        )
+        .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))?.collect())
+        .map_err(failure)?;
+    for (id, session, text, result, arguments) in entries {
+        let named =
+            doomed.other.iter().any(|other| list::<i64>(tx, "SELECT id FROM offload_entries WHERE uid = ?1", [other]).is_ok_and(|ids| ids.contains(&id)));
+        let pointed = files.refs.contains(&result) || arguments.as_ref().is_some_and(|path| files.refs.contains(path));
+        if !named && !pointed && !tells(&text, doomed, cascade) {
+            continue;
+        }
+        cascade.count(
+            "entries",
+            execute(
+                tx,
+                "UPDATE offload_entries SET call_line = ?2, target = NULL, summary = ?2, digest = '', names_used = '[]', arguments_ref = NULL,
+                        result_ref = CASE WHEN ?3 THEN '' ELSE result_ref END WHERE id = ?1",
+                params![id, BLANK, files.refs.contains(&result)],
+            )?,
+        );
+        files.redraw.insert(session);
+    }
+    Ok(())
+}
+
+fn telling_drawings(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, files: &mut Files) -> Result<()> {
+    for session in list::<i64>(tx, "SELECT session FROM offload_boards ORDER BY session", [])? {
+        for text in list::<String>(tx, "SELECT board FROM offload_boards WHERE session = ?1", [session])? {
+            let Ok(mut board) = serde_json::from_str::<Value>(&text) else { continue };
+            if blank(&mut board, doomed, cascade) {
+                execute(tx, "UPDATE offload_boards SET board = ?2 WHERE session = ?1", params![session, board.to_string()])?;
+                files.redraw.insert(session);
+                cascade.count("canvases", 1);
+            }
+        }
+    }
+    let nodes: Vec<(i64, String, String)> = tx
+        .prepare_cached("SELECT session, node_id, label || ' ' || summary FROM offload_nodes ORDER BY session, node_id")
+        .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect())
+        .map_err(failure)?;
+    for (session, node, text) in nodes {
+        if tells(&text, doomed, cascade) {
+            execute(tx, "DELETE FROM offload_nodes WHERE session = ?1 AND node_id = ?2", params![session, node])?;
+            files.redraw.insert(session);
+        }
+    }
+    let contexts: Vec<(i64, String)> = tx
+        .prepare_cached("SELECT session, text FROM offload_contexts ORDER BY session, covered")
+        .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .map_err(failure)?;
+    for (session, text) in contexts {
+        if tells(&text, doomed, cascade) {
+            files.redraw.insert(session);
+        }
+    }
+    Ok(())
+}
+
+/// Blanks the strings of a JSON value that tell; returns whether there were any.
+fn blank(value: &mut Value, doomed: &Doomed, cascade: &Cascade) -> bool {
+    match value {
+        Value::String(text) if tells(text, doomed, cascade) => {
+            *text = BLANK.into();
+            true
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| blank(item, doomed, cascade) | any),
+        Value::Object(members) => members.values_mut().fold(false, |any, member| blank(member, doomed, cascade) | any),
+        _ => false,
+    }
+}
+
+/// Takes the files of what the rows have lost, and draws anew what stays.
+pub(super) fn files(store: &Store, calendar: &crate::calendar::Calendar, files: &Files) -> Result<u64> {
+    let disk = store.disk();
+    for path in &files.refs {
+        refs::remove(disk, path)?;
+    }
+    if !files.refs.is_empty() {
+        refs::sync_names(disk)?;
+    }
+    let mut slugs = files.slugs.clone();
+    let mut redraw = Vec::new();
+    for &session in &files.redraw {
+        if let Some(scope) = scope_of(store.db(), session)? {
+            slugs.insert(mirror::slug(&scope));
+            redraw.push((session, scope));
+        }
+    }
+    let mut removed = 0;
+    for (folder, prefix) in [(mirror::LOG_DIR, "offload-"), (mirror::CANVAS_DIR, "")] {
+        if !disk.exists(folder).map_err(|error| crate::store::disk_failure(folder, error))? {
+            continue;
+        }
+        for name in disk.list(folder).map_err(|error| crate::store::disk_failure(folder, error))? {
+            if slugs.iter().any(|slug| name.starts_with(&format!("{prefix}{slug}"))) {
+                crate::projections::remove(store, &format!("{folder}/{name}"))?;
+                removed += 1;
+            }
+        }
+    }
+    for (session, scope) in redraw {
+        let id = SessionId(session);
+        let ledger = rows::ledger(store.db(), id)?;
+        let lines: String = ledger.entries().iter().map(|entry| mirror::line(calendar, &scope, entry)).collect();
+        let path = mirror::log_path(&scope);
+        crate::disk::replace(disk, &path, lines.as_bytes()).map_err(|error| crate::store::disk_failure(&path, error))?;
+        let notes = rows::notes(store.db(), id)?;
+        for task in &rows::board(store.db(), id)?.tasks {
+            let path = mirror::canvas_path(&scope, task.number);
+            let drawing = draw(task, ledger.entries(), true, &notes, CANVAS_MAX_CHARS);
+            crate::disk::replace(disk, &path, drawing.text.as_bytes()).map_err(|error| crate::store::disk_failure(&path, error))?;
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,163 @@
+//! Which rows a selector means.
+
+use crate::contract::{Failure, Result, Selector};
+use crate::pages;
+use crate::store::failure;
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+
+/// What is to go, by row; the cascade adds what rests on it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Doomed {
+    pub messages: BTreeSet<i64>,
+    pub atoms: BTreeSet<i64>,
+    /// Whole pages.
+    pub pages: BTreeSet<i64>,
+    /// Single revisions.
+    pub revisions: BTreeSet<(i64, u32)>,
+    /// Offload entries, canvases and refs, by public id or path.
+    pub other: BTreeSet<String>,
+    /// Words that must not be left in any text.
+    pub terms: Vec<String>,
+    /// Sessions whose offload goes whole.
+    pub sessions: BTreeSet<i64>,
+}
+
+/// Returns the lower-case terms of a query.
+pub(super) fn terms(query: &str) -> Vec<String> {
+    query.split_whitespace().map(str::to_lowercase).collect()
+}
+
+/// Returns whether a text holds every term.
+pub(super) fn has_terms(text: &str, terms: &[String]) -> bool {
+    if terms.is_empty() {
+        return false;
+    }
+    let text = text.to_lowercase();
+    terms.iter().all(|term| text.contains(term.as_str()))
+}
+
+/// Resolves a selector. Members limit each other; an empty selector is `invalid-argument`, an
+/// unknown id is `not-found`.
+pub(super) fn select(db: &Connection, which: &Selector) -> Result<Doomed> {
+    let filtered = which.query.is_some() || which.session.is_some() || which.user.is_some() || which.since.is_some() || which.until.is_some();
+    if which.ids.is_empty() && !filtered {
+        return Err(Failure::invalid("a selector that limits nothing would forget everything; name ids, a query, a session, a user or a time"));
+    }
+    if !which.ids.is_empty() {
+        return by_ids(db, which);
+    }
+    let terms = which.query.as_deref().map(terms).unwrap_or_default();
+    if which.query.is_some() && terms.is_empty() {
+        return Err(Failure::invalid("the query has no words"));
+    }
+    let mut doomed = Doomed::default();
+    each_message(db, which, |id, text| {
+        if terms.is_empty() || has_terms(text, &terms) {
+            doomed.messages.insert(id);
+        }
+    })?;
+    each_atom(db, which, |id, text| {
+        if terms.is_empty() || has_terms(text, &terms) {
+            doomed.atoms.insert(id);
+        }
+    })?;
+    let by_time = which.since.is_some() || which.until.is_some();
+    if terms.is_empty() && !by_time {
+        doomed.sessions = sessions(db, which)?;
+    }
+    if which.session.is_none() && which.user.is_none() && !by_time {
+        doomed.terms = terms;
+    }
+    Ok(doomed)
+}
+
+fn by_ids(db: &Connection, which: &Selector) -> Result<Doomed> {
+    let mut doomed = Doomed::default();
+    for id in &which.ids {
+        let row = |sql: &str| -> Result<Option<i64>> {
+            use rusqlite::OptionalExtension;
+            db.prepare_cached(sql).and_then(|mut query| query.query_row([id], |row| row.get(0)).optional()).map_err(failure)
+        };
+        if let Some(message) = row("SELECT id FROM messages WHERE uid = ?1")? {
+            doomed.messages.insert(message);
+        } else if let Some(atom) = row("SELECT id FROM atoms WHERE uid = ?1")? {
+            doomed.atoms.insert(atom);
+        } else if let Some(page) = pages::by_uid(db, id)? {
+            doomed.pages.insert(page.id.0);
+        } else if let Some((page, number)) = revision(db, id)? {
+            doomed.revisions.insert((page, number));
+        } else {
+            doomed.other.insert(id.clone());
+        }
+    }
+    Ok(doomed)
+}
+
+/// Returns the page and number that `s_…@3` names.
+fn revision(db: &Connection, id: &str) -> Result<Option<(i64, u32)>> {
+    let Some((uid, number)) = id.rsplit_once('@') else { return Ok(None) };
+    let (Some(page), Ok(number)) = (pages::by_uid(db, uid)?, number.parse()) else { return Ok(None) };
+    if pages::revision(db, page.id, number)?.is_none() {
+        return Ok(None);
+    }
+    if number == page.number {
+        return Err(Failure::invalid(format!("{id} is the current revision; roll back first, or forget the page {uid}")));
+    }
+    Ok(Some((page.id.0, number)))
+}
+
+const SCOPED: &str = "(?1 IS NULL OR sessions.name = ?1) AND (?2 IS NULL OR scopes.user = ?2)";
+
+fn times(which: &Selector) -> (i64, i64) {
+    let clamp = |at: Option<u64>, otherwise: i64| at.map_or(otherwise, |at| i64::try_from(at).unwrap_or(i64::MAX));
+    (clamp(which.since, i64::MIN), clamp(which.until, i64::MAX))
+}
+
+fn each_message(db: &Connection, which: &Selector, mut take: impl FnMut(i64, &str)) -> Result<()> {
+    let (since, until) = times(which);
+    let sql = format!(
+        "SELECT messages.id, messages.text FROM messages JOIN sessions ON sessions.id = messages.session JOIN scopes ON scopes.id = messages.scope
+          WHERE {SCOPED} AND said_at BETWEEN ?3 AND ?4 ORDER BY messages.id"
+    );
+    let mut query = db.prepare(&sql).map_err(failure)?;
+    let mut rows = query.query(rusqlite::params![which.session, which.user, since, until]).map_err(failure)?;
+    while let Some(row) = rows.next().map_err(failure)? {
+        let text: String = row.get(1).map_err(failure)?;
+        take(row.get(0).map_err(failure)?, &text);
+    }
+    Ok(())
+}
+
+fn each_atom(db: &Connection, which: &Selector, mut take: impl FnMut(i64, &str)) -> Result<()> {
+    let (since, until) = times(which);
+    let sql = format!(
+        "SELECT atoms.id, atoms.text FROM atoms JOIN sessions ON sessions.id = atoms.session JOIN scopes ON scopes.id = atoms.scope
+          WHERE {SCOPED} AND valid_from BETWEEN ?3 AND ?4 ORDER BY atoms.id"
+    );
+    let mut query = db.prepare(&sql).map_err(failure)?;
+    let mut rows = query.query(rusqlite::params![which.session, which.user, since, until]).map_err(failure)?;
+    while let Some(row) = rows.next().map_err(failure)? {
+        let text: String = row.get(1).map_err(failure)?;
+        take(row.get(0).map_err(failure)?, &text);
+    }
+    Ok(())
+}
+
+fn sessions(db: &Connection, which: &Selector) -> Result<BTreeSet<i64>> {
+    db.prepare(&format!("SELECT sessions.id FROM sessions JOIN scopes ON scopes.id = scope WHERE {SCOPED}"))
+        .and_then(|mut query| query.query_map(rusqlite::params![which.session, which.user], |row| row.get(0))?.collect())
+        .map_err(failure)
+}
+
+/// Returns the public ids of what a forgetting begins with, so that it can begin with the same in a copy.
+pub(super) fn roots(db: &Connection, doomed: &Doomed) -> Result<BTreeSet<String>> {
+    let mut roots = doomed.other.clone();
+    for (table, rows) in [("messages", &doomed.messages), ("atoms", &doomed.atoms), ("pages", &doomed.pages)] {
+        let sql = format!("SELECT uid FROM {table} WHERE id = ?1");
+        for &row in rows {
+            roots.insert(db.prepare_cached(&sql).and_then(|mut query| query.query_row([row], |row| row.get(0))).map_err(failure)?);
+        }
+    }
+    Ok(roots)
+}
