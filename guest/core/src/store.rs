@@ -1,5 +1,6 @@
 //! One SQLite database in the data directory, reached through the [`Disk`] port.
 
+mod gathered;
 mod migrate;
 mod vfs;
 

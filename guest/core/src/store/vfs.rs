@@ -4,6 +4,7 @@
 //! keeps SQLite from wanting shared memory. Names become durable with the first sync of a file that
 //! was created, as the Unix VFS does it. All unsafe code of the core is in this file.
 
+use super::gathered::GatheredFile;
 use crate::contract::{Failure, FailureCode, Result};
 use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
 use rusqlite::ffi;
@@ -96,7 +97,7 @@ struct OpenFile {
 }
 
 struct FileState {
-    file: Box<dyn DiskFile>,
+    file: GatheredFile,
     disk: Rc<dyn Disk>,
     path: String,
     /// The file was created here and its name is not durable yet.
@@ -183,7 +184,7 @@ unsafe extern "C" fn open(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, file:
         match disk.open(path, mode) {
             Ok(opened) => {
                 let state = FileState {
-                    file: opened,
+                    file: GatheredFile::new(opened),
                     disk: Rc::clone(disk),
                     path: path.to_owned(),
                     name_pending: !existed,
@@ -204,8 +205,12 @@ unsafe extern "C" fn open(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, file:
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: the state was boxed by `open`, and SQLite closes a file once.
     let state = unsafe { Box::from_raw((*file.cast::<OpenFile>()).state) };
-    let FileState { file, disk, path, delete_on_close, .. } = *state;
+    let FileState { mut file, disk, path, delete_on_close, .. } = *state;
+    let written = file.flush();
     drop(file);
+    if let Err(error) = written {
+        return code(&error, ffi::SQLITE_IOERR_CLOSE);
+    }
     if delete_on_close && disk.remove(&path).is_err() {
         return ffi::SQLITE_IOERR_DELETE;
     }
