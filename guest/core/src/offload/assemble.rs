@@ -28,8 +28,7 @@ pub use groups::{Group, GroupKind, groups};
 
 use super::ledger::{Entry, Ledger};
 use super::message_shape::{Shape, user_message, view};
-use super::token_estimate::estimate;
-use brief::tokens_of;
+use brief::{Brief, tokens_of};
 use std::rc::Rc;
 
 /// How far a list may grow, and when what is old gets replaced.
@@ -106,64 +105,113 @@ pub struct Reduced {
 }
 
 /// Returns `messages` reduced under `policy`. `freeze` gives the context text for the entries that it
-/// is shown, so that a caller can keep what it gave before.
+/// is shown, so that a caller can keep what it gave before. A list that is reduced already comes back
+/// as it is.
 pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, freeze: &mut dyn FnMut(&[Entry]) -> String) -> Reduced {
-    let tokens_before: u64 = messages.iter().map(|message| message.tokens).sum();
     let told: Vec<Rc<Measured>> = messages.iter().filter(|message| !is_context(message)).cloned().collect();
+    let earlier = messages.iter().rev().find(|message| is_context(message));
     let canvas_tokens = policy.share(policy.canvas_ratio).min(CONTEXT_TOKENS_MAX);
     let plan = plan(&told, ledger, policy, canvas_tokens);
-    if plan.brief == 0 {
-        return untouched(messages, policy);
-    }
-    let mut out = Vec::with_capacity(told.len());
-    let mut needs = Vec::new();
-    let mut tokens_after = 0;
+    let mut out = Output { messages: Vec::with_capacity(told.len()), tokens: 0, needs: Vec::new(), changed: false };
     let mut covered: Option<u32> = None;
     let mut shape = Shape::OpenAiChat;
     for (at, group) in plan.groups.iter().enumerate() {
         if at == plan.brief {
-            push_context(&mut out, &mut tokens_after, ledger, covered, shape, freeze);
+            out.push_context(ledger, covered, earlier, shape, freeze);
         }
         for message in &told[group.first..=group.last] {
             shape = shape.max(message.view.shape);
-            if at < plan.brief {
-                for (result, print) in message.view.results.iter().zip(&message.prints) {
-                    let entry = ledger.find(&result.call_id, result.text.len() as u64, *print);
-                    covered = covered.max(entry.map(|entry| entry.ordinal));
-                }
+            if at >= plan.brief || group.kind == GroupKind::Kept {
+                out.push(message, None);
+                continue;
             }
-            let short = match (at < plan.fold, at < plan.brief, group.kind) {
-                (_, false, _) | (_, _, GroupKind::Kept) => None,
-                (true, _, GroupKind::Turn) => {
-                    needs.extend(message.brief(ledger).iter().flat_map(|brief| brief.needs.iter().cloned()));
-                    needs.extend(message.folded_needs());
-                    continue;
-                }
-                (true, _, GroupKind::Said) => message.said(),
-                _ => message.brief(ledger),
-            };
-            match short {
-                Some(short) => {
-                    out.push(short.json.clone());
-                    tokens_after += short.tokens;
-                    needs.extend(short.needs.iter().cloned());
-                }
-                None => {
-                    out.push(message.json.clone());
-                    tokens_after += message.tokens;
-                }
+            covered = covered.max(newest_entry(message, ledger));
+            match (at < plan.fold, group.kind) {
+                (true, GroupKind::Turn) => out.fold(message, ledger),
+                (true, GroupKind::Said) => out.push(message, message.said().or_else(|| message.brief(ledger))),
+                _ => out.push(message, message.brief(ledger)),
             }
         }
     }
     if plan.brief == plan.groups.len() {
-        push_context(&mut out, &mut tokens_after, ledger, covered, shape, freeze);
+        out.push_context(ledger, covered, earlier, shape, freeze);
     }
-    if tokens_after >= tokens_before {
+    let tokens_before: u64 = messages.iter().map(|message| message.tokens).sum();
+    if !out.changed || out.tokens >= tokens_before {
         return untouched(messages, policy);
     }
-    let over = tokens_after + policy.overhead_tokens > policy.window_tokens;
-    let reason = if over { OVER_WORDS.to_owned() } else { String::new() };
-    Reduced { messages: out, tokens_before, tokens_after, mode: plan.mode, reason, needs, covered }
+    let over = out.tokens + policy.overhead_tokens > policy.window_tokens;
+    Reduced {
+        messages: out.messages,
+        tokens_before,
+        tokens_after: out.tokens,
+        mode: plan.mode,
+        reason: if over { OVER_WORDS.to_owned() } else { String::new() },
+        needs: out.needs,
+        covered,
+    }
+}
+
+/// The list as it is written.
+struct Output {
+    messages: Vec<String>,
+    tokens: u64,
+    needs: Vec<NeededRef>,
+    /// Something was shortened or folded.
+    changed: bool,
+}
+
+impl Output {
+    fn push(&mut self, message: &Measured, short: Option<Rc<Brief>>) {
+        match short {
+            Some(short) => {
+                self.messages.push(short.json.clone());
+                self.tokens += short.tokens;
+                self.needs.extend(short.needs.iter().cloned());
+                self.changed = true;
+            }
+            None => {
+                self.messages.push(message.json.clone());
+                self.tokens += message.tokens;
+            }
+        }
+    }
+
+    /// Leaves a message out. What it held stays within reach.
+    fn fold(&mut self, message: &Measured, ledger: &Ledger) {
+        if let Some(brief) = message.brief(ledger) {
+            self.needs.extend(brief.needs.iter().cloned());
+        }
+        self.needs.extend(message.folded_needs());
+        self.changed = true;
+    }
+
+    fn push_context(
+        &mut self,
+        ledger: &Ledger,
+        covered: Option<u32>,
+        earlier: Option<&Rc<Measured>>,
+        shape: Shape,
+        freeze: &mut dyn FnMut(&[Entry]) -> String,
+    ) {
+        let text = covered.map_or(String::new(), |covered| freeze(&ledger.entries()[..=covered as usize]));
+        if !text.is_empty() {
+            let message = user_message(shape, &text, None);
+            self.tokens += tokens_of(&view(&message));
+            self.messages.push(message.to_string());
+        } else if let Some(earlier) = earlier {
+            self.push(earlier, None);
+        }
+    }
+}
+
+/// Returns the ordinal of the newest entry among a message's results, whole or replaced.
+fn newest_entry(message: &Measured, ledger: &Ledger) -> Option<u32> {
+    let entries = message.view.results.iter().zip(&message.prints).filter_map(|(result, print)| match result.text.strip_prefix(PLACEHOLDER_HEAD) {
+        Some(rest) => ledger.find_ref(&result.call_id, rest.split_once(" | ref: ")?.1.split(']').next()?),
+        None => ledger.find(&result.call_id, result.text.len() as u64, *print),
+    });
+    entries.map(|entry| entry.ordinal).max()
 }
 
 /// Room kept for the context message: a canvas of 4,000 characters, names, and how to read them.
@@ -188,15 +236,4 @@ pub fn untouched(messages: &[Rc<Measured>], policy: &Policy) -> Reduced {
 /// Returns whether a message is the one that an earlier call put in.
 pub fn is_context(message: &Measured) -> bool {
     message.view.text.starts_with(CONTEXT_HEAD)
-}
-
-fn push_context(out: &mut Vec<String>, tokens: &mut u64, ledger: &Ledger, covered: Option<u32>, shape: Shape, freeze: &mut dyn FnMut(&[Entry]) -> String) {
-    let Some(covered) = covered else { return };
-    let text = freeze(&ledger.entries()[..=covered as usize]);
-    if text.is_empty() {
-        return;
-    }
-    let message = user_message(shape, &text, None);
-    *tokens += tokens_of(&view(&message)).max(estimate(&text));
-    out.push(message.to_string());
 }

@@ -158,6 +158,12 @@ impl Ledger {
 }
 
 impl Ledger {
+    /// Returns the entry of `call_id` that a placeholder naming `result_ref` stands for.
+    pub fn find_ref(&self, call_id: &str, result_ref: &str) -> Option<&Entry> {
+        let ordinals = self.by_call.get(&bare_id(call_id))?;
+        ordinals.iter().map(|ordinal| &self.entries[*ordinal as usize]).find(|entry| entry.result_ref == result_ref)
+    }
+
     /// Returns the entries for changing what a correction may change: nodes and summaries.
     pub fn entries_mut(&mut self) -> &mut [Entry] {
         &mut self.entries

@@ -76,8 +76,6 @@ pub struct Measured {
     pub view: MessageView,
     /// Estimated tokens.
     pub tokens: u64,
-    /// Tokens of results and arguments that a short form could save.
-    pub gain: u64,
     /// Fingerprints of the results, in their order.
     pub prints: Vec<u64>,
     brief: OnceCell<Option<Rc<Brief>>>,
@@ -121,12 +119,8 @@ impl Measured {
         let value: Value = serde_json::from_str(&json).ok()?;
         let view = view(&value);
         let tokens = tokens_of(&view);
-        let results: u64 =
-            view.results.iter().filter(|result| result.replaceable).map(|result| estimate(&result.text)).filter(|tokens| *tokens >= RESULT_MIN_TOKENS).sum();
-        let arguments: u64 = view.calls.iter().filter(|call| call.arguments.len() > ARGUMENT_MIN_CHARS).map(|call| estimate(&call.arguments)).sum();
-        let gain = results + arguments;
         let prints = view.results.iter().map(|result| fingerprint(&result.text)).collect();
-        Some(Self { json, value, view, tokens, gain, prints, brief: OnceCell::new(), said: OnceCell::new() })
+        Some(Self { json, value, view, tokens, prints, brief: OnceCell::new(), said: OnceCell::new() })
     }
 
     /// Returns the short form, or `None` when the message is short enough or cannot be shortened.

@@ -83,9 +83,9 @@ struct Marks {
     raw: u64,
     short: u64,
     gone: u64,
-    /// Gain of the groups from `brief` to `tail`.
+    /// Tokens that short forms would save of the groups from `brief` to `tail`.
     pool: u64,
-    /// Turns from `brief` to `tail`.
+    /// Turns from `brief` to `tail` that have something to save.
     pool_turns: usize,
     tail_tokens: u64,
     tail_turns: usize,
@@ -99,7 +99,7 @@ impl Marks {
     }
 
     fn advance(&mut self, groups: &[Group], messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, canvas_tokens: u64) {
-        self.move_tail(groups, policy.tail_tokens, TAIL_MIN_TURNS);
+        self.move_tail(groups, messages, ledger, policy.tail_tokens, TAIL_MIN_TURNS);
         self.mode = Mode::None;
         if self.pool >= policy.step_tokens && self.pool_turns >= STEP_MIN_TURNS {
             self.move_brief(groups, messages, ledger);
@@ -126,7 +126,7 @@ impl Marks {
             let target = policy.share(policy.emergency_target_ratio);
             // Everything but the newest turn, then the newest turn too.
             for turns in [1, 0] {
-                self.move_tail(groups, 0, turns);
+                self.move_tail(groups, messages, ledger, 0, turns);
                 self.move_brief(groups, messages, ledger);
                 self.move_fold(groups, messages, ledger, |marks| marks.total(policy, canvas_tokens) <= target);
                 if self.total(policy, canvas_tokens) <= target {
@@ -137,7 +137,7 @@ impl Marks {
     }
 
     /// Moves the tail forward while what stays behind it still fills `tokens` and `turns`.
-    fn move_tail(&mut self, groups: &[Group], tokens: u64, turns: usize) {
+    fn move_tail(&mut self, groups: &[Group], messages: &[Rc<Measured>], ledger: &Ledger, tokens: u64, turns: usize) {
         while self.tail < groups.len() {
             let group = &groups[self.tail];
             let is_turn = usize::from(group.kind == GroupKind::Turn);
@@ -146,8 +146,10 @@ impl Marks {
             }
             self.tail_tokens -= group.tokens;
             self.tail_turns -= is_turn;
-            self.pool += group.gain;
-            self.pool_turns += is_turn;
+            // What is short already counts for nothing, so that a reduced list is left alone.
+            let gain = group.tokens - short_tokens(group, messages, ledger);
+            self.pool += gain;
+            self.pool_turns += if gain > 0 { is_turn } else { 0 };
             self.tail += 1;
         }
     }
@@ -167,7 +169,7 @@ impl Marks {
         while self.fold < self.brief && !enough(self) {
             let group = &groups[self.fold];
             self.short -= short_tokens(group, messages, ledger);
-            self.gone += folded_tokens(group, messages);
+            self.gone += folded_tokens(group, messages, ledger);
             self.fold += 1;
         }
     }
@@ -181,10 +183,14 @@ fn short_tokens(group: &Group, messages: &[Rc<Measured>], ledger: &Ledger) -> u6
 }
 
 /// Tokens of a folded group: turns vanish, words of the assistant are cut, all else stays.
-fn folded_tokens(group: &Group, messages: &[Rc<Measured>]) -> u64 {
+fn folded_tokens(group: &Group, messages: &[Rc<Measured>], ledger: &Ledger) -> u64 {
     match group.kind {
         GroupKind::Turn => 0,
-        GroupKind::Said => messages[group.first].said().map_or(messages[group.first].tokens, |said| said.tokens),
-        GroupKind::Kept | GroupKind::Unpaired => group.tokens,
+        GroupKind::Said => messages[group.first..=group.last]
+            .iter()
+            .map(|message| message.said().or_else(|| message.brief(ledger)).map_or(message.tokens, |short| short.tokens))
+            .sum(),
+        GroupKind::Unpaired => short_tokens(group, messages, ledger),
+        GroupKind::Kept => group.tokens,
     }
 }

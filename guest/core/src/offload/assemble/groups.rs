@@ -29,8 +29,6 @@ pub struct Group {
     pub kind: GroupKind,
     /// Tokens of its messages as they are.
     pub tokens: u64,
-    /// Tokens of results and arguments that placeholders could save, before their own cost.
-    pub gain: u64,
 }
 
 /// Returns the groups of `messages`, in order and without gaps.
@@ -74,8 +72,8 @@ pub fn groups(messages: &[Rc<Measured>]) -> Vec<Group> {
             Role::User if !view.results.is_empty() => GroupKind::Unpaired,
             _ => GroupKind::Kept,
         };
-        let members = &messages[first..at];
-        found.push(Group { first, last: at - 1, kind, tokens: members.iter().map(|m| m.tokens).sum(), gain: members.iter().map(|m| m.gain).sum() });
+        let tokens = messages[first..at].iter().map(|member| member.tokens).sum();
+        found.push(Group { first, last: at - 1, kind, tokens });
     }
     found
 }

@@ -1,0 +1,400 @@
+//! What must hold of every reduced list, over random lists in all message shapes.
+//!
+//! `STRATA_OFFLOAD_CASES` sets the number of cases (`make proof-offload` runs a million) and
+//! `STRATA_OFFLOAD_SEED` the first seed; a failure prints the seed of its case.
+
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use strata_core::offload::assemble::{Gauge, Language, Measured, Policy, Reduced, Story, assemble, context, groups, is_context};
+use strata_core::offload::canvas::Board;
+use strata_core::offload::ledger::{Entry, Ledger, fingerprint, read};
+use strata_core::offload::message_shape::{Role, view};
+use strata_core::offload::refs::ref_path;
+
+const DEFAULT_CASES: u64 = 300;
+
+/// A small generator of random numbers: splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn words(&mut self, most: u64) -> String {
+        const WORDS: [&str; 24] = [
+            "error:",
+            "src/main.rs:12:5",
+            "the",
+            "test",
+            "FAILED",
+            "ok",
+            "fn parse",
+            "{\"a\": 1}",
+            "12345",
+            "café",
+            "中文字",
+            "🦀",
+            "`code`",
+            "```",
+            "\n",
+            "\n\n",
+            "\t",
+            "refs/0123456789abcdef.md",
+            "[Offloaded Tool Result",
+            "<div>",
+            "\"quoted\"",
+            "\\",
+            "a_long_identifier_name",
+            "https://example.org/x?y=1",
+        ];
+        let mut text = String::new();
+        for _ in 0..self.below(most + 1) {
+            text.push_str(WORDS[self.below(WORDS.len() as u64) as usize]);
+            text.push(' ');
+        }
+        text
+    }
+}
+
+/// Returns a random list of messages, mostly in one shape, now and then mixed or broken.
+fn list(dice: &mut Dice) -> Vec<Value> {
+    let shape = dice.below(4);
+    let length = dice.below(30);
+    let big = [8, 60, 150][dice.below(3) as usize];
+    let mut out = Vec::new();
+    let mut calls = 0;
+    if dice.below(2) == 0 {
+        out.push(json!({"role": "system", "content": dice.words(40)}));
+    }
+    while (out.len() as u64) < length {
+        match dice.below(12) {
+            0 | 1 => out.push(user(dice, shape)),
+            2 => out.push(said(dice, shape)),
+            3 if dice.below(4) == 0 => out.push(odd(dice)),
+            _ => turn(dice, shape, big, &mut calls, &mut out),
+        }
+    }
+    out
+}
+
+fn user(dice: &mut Dice, shape: u64) -> Value {
+    let text = dice.words(40);
+    match shape {
+        1 => json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}),
+        2 => json!({"role": "user", "content": [{"type": "text", "text": text}]}),
+        _ => json!({"role": "user", "content": text}),
+    }
+}
+
+fn said(dice: &mut Dice, shape: u64) -> Value {
+    let text = dice.words(200);
+    match shape {
+        1 => json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}),
+        2 | 3 => json!({"role": "assistant", "content": [{"type": "text", "text": text}]}),
+        _ => json!({"role": "assistant", "content": text, "reasoning_content": dice.words(80)}),
+    }
+}
+
+fn odd(dice: &mut Dice) -> Value {
+    match dice.below(7) {
+        0 => json!({"role": "mystery", "payload": dice.words(20)}),
+        1 => json!({"role": "tool", "tool_call_id": "nobody", "content": dice.words(120)}),
+        2 => json!({"role": "assistant", "content": null, "tool_calls": [{"id": "open", "type": "function", "function": {"name": "bash", "arguments": "{}"}}]}),
+        3 => json!("just text"),
+        4 => json!({"role": "user", "content": [{"type": "image", "source": {"data": "AAAA"}}]}),
+        5 => json!({"type": "item_reference", "id": "x"}),
+        _ => json!({"role": "tool", "tool_call_id": "image", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}),
+    }
+}
+
+fn turn(dice: &mut Dice, shape: u64, big: u64, calls: &mut u64, out: &mut Vec<Value>) {
+    let parallel = 1 + dice.below(3);
+    let ids: Vec<String> = (0..parallel)
+        .map(|_| {
+            *calls += 1;
+            // Some hosts use ids again.
+            if dice.below(20) == 0 { "call_again".to_owned() } else { format!("call_{calls}") }
+        })
+        .collect();
+    let ids: Vec<String> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let name = ["bash", "Read", "Edit", "grep", "weather"][dice.below(5) as usize];
+    let long = if dice.below(3) == 0 { 150 } else { 5 };
+    let arguments = json!({"command": dice.words(12), "content": dice.words(long)});
+    let results: Vec<String> = ids.iter().map(|_| dice.words(big)).collect();
+    let text = dice.words(20);
+    match shape {
+        0 => {
+            let list: Vec<Value> =
+                ids.iter().map(|id| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}})).collect();
+            out.push(json!({"role": "assistant", "content": text, "tool_calls": list, "reasoning_content": dice.words(60)}));
+            for (id, result) in ids.iter().zip(&results) {
+                out.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
+            }
+        }
+        1 => {
+            if dice.below(2) == 0 {
+                out.push(json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "AAAA"}));
+            }
+            for id in &ids {
+                out.push(json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments.to_string()}));
+            }
+            for (id, result) in ids.iter().zip(&results) {
+                out.push(json!({"type": "function_call_output", "call_id": id, "output": result}));
+            }
+        }
+        2 => {
+            let mut blocks = vec![json!({"type": "thinking", "thinking": dice.words(60), "signature": "s"}), json!({"type": "text", "text": text})];
+            blocks.extend(ids.iter().map(|id| json!({"type": "tool_use", "id": id, "name": name, "input": arguments})));
+            out.push(json!({"role": "assistant", "content": blocks}));
+            let blocks: Vec<Value> = ids
+                .iter()
+                .zip(&results)
+                .map(|(id, result)| json!({"type": "tool_result", "tool_use_id": id, "content": [{"type": "text", "text": result}]}))
+                .collect();
+            out.push(json!({"role": "user", "content": blocks}));
+        }
+        _ => {
+            let mut blocks = vec![json!({"type": "text", "text": text})];
+            blocks.extend(ids.iter().map(|id| json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments})));
+            out.push(json!({"role": "assistant", "content": blocks, "timestamp": 1}));
+            for (id, result) in ids.iter().zip(&results) {
+                out.push(json!({"role": "toolResult", "toolCallId": id, "toolName": name, "content": [{"type": "text", "text": result}], "isError": false, "timestamp": 2}));
+            }
+        }
+    }
+}
+
+/// A session as the engine would know it after the list.
+struct Known {
+    ledger: Ledger,
+    board: Board,
+    contexts: BTreeMap<u32, String>,
+}
+
+fn know(messages: &[Rc<Measured>]) -> Known {
+    let mut known = Known { ledger: Ledger::default(), board: Board::default(), contexts: BTreeMap::new() };
+    let mut calls: BTreeMap<String, (String, String)> = BTreeMap::new();
+    for message in messages {
+        if message.view.role == Role::User {
+            known.board.user_turn(&message.view.text, 0);
+        }
+        for call in &message.view.calls {
+            calls.insert(call.id.clone(), (call.name.clone(), call.arguments.clone()));
+        }
+        for result in message.view.results.iter().filter(|result| result.replaceable) {
+            let Some((tool, arguments)) = calls.get(&result.call_id) else { continue };
+            let result_print = fingerprint(&result.text);
+            if known.ledger.find(&result.call_id, result.text.len() as u64, result_print).is_some() {
+                continue;
+            }
+            let reading = read(tool, arguments, &result.text, result.is_error);
+            let mut entry = Entry {
+                ordinal: known.ledger.entries().len() as u32,
+                call_id: result.call_id.clone(),
+                result_print,
+                result_bytes: result.text.len() as u64,
+                node_id: String::new(),
+                placed_node: String::new(),
+                uid: String::new(),
+                tool: tool.clone(),
+                at_ms: 0,
+                call_line: reading.command.line(),
+                intent: reading.command.intent,
+                target: reading.command.target,
+                result_ref: ref_path(&result.text),
+                arguments_ref: None,
+                summary: reading.summary,
+                digest: reading.digest,
+                failed: reading.failed,
+                score: reading.score,
+                names_used: reading.names_used,
+            };
+            assert!(entry.summary.chars().count() <= 200, "a summary of {} characters", entry.summary.chars().count());
+            assert!(entry.score <= 10);
+            entry.node_id = known.board.place(&entry, 0).node_id;
+            entry.placed_node = entry.node_id.clone();
+            known.ledger.push(entry);
+        }
+    }
+    known
+}
+
+fn reduce(messages: &[Rc<Measured>], known: &mut Known, policy: &Policy) -> Reduced {
+    let Known { ledger, board, contexts } = known;
+    let notes = BTreeMap::new();
+    assemble(messages, ledger, policy, &mut |entries| {
+        let covered = entries.last().map_or(0, |entry| entry.ordinal);
+        let story = Story { tasks: &board.tasks, current: board.current, notes: &notes, language: Language::English };
+        contexts.entry(covered).or_insert_with(|| context(story, entries, 2_000)).clone()
+    })
+}
+
+fn measure(messages: &[Value]) -> Vec<Rc<Measured>> {
+    let mut gauge = Gauge::default();
+    messages.iter().map(|message| gauge.measure(&message.to_string()).expect("generated messages are JSON")).collect()
+}
+
+fn policy(dice: &mut Dice) -> Policy {
+    let window = [400, 1_500, 6_000, 64_000][dice.below(4) as usize];
+    let mut policy = Policy::for_window(window, dice.below(200));
+    // Small lists meet every mark only with small marks.
+    policy.tail_tokens = 50 + dice.below(500);
+    policy.step_tokens = 50 + dice.below(500);
+    policy.fold_tokens = 100 + dice.below(900);
+    policy.fold_target_tokens = policy.fold_tokens / 2;
+    policy
+}
+
+/// Checks one case and returns whether the list was reduced; the error says which property broke.
+fn check(seed: u64) -> Result<bool, String> {
+    let mut dice = Dice(seed);
+    let input = list(&mut dice);
+    let policy = policy(&mut dice);
+    let messages = measure(&input);
+    let mut known = know(&messages);
+    let reduced = reduce(&messages, &mut known, &policy);
+    let output: Vec<Value> = reduced.messages.iter().map(|text| serde_json::from_str(text).expect("the output is JSON")).collect();
+
+    if reduced.tokens_after > reduced.tokens_before {
+        return Err(format!("{} tokens became {}", reduced.tokens_before, reduced.tokens_after));
+    }
+    if reduced.tokens_after + policy.overhead_tokens > policy.window_tokens && reduced.reason.is_empty() {
+        return Err("over the window without a reason".to_owned());
+    }
+    words_stay(&input, &output)?;
+    pairs_stay(&input, &output)?;
+    points_at_stored(&reduced, &known)?;
+
+    let again = reduce(&measure(&input), &mut known, &policy);
+    if again != reduced {
+        return Err("the same list gave other bytes".to_owned());
+    }
+    let twice = reduce(&measure(&output), &mut known, &policy);
+    if twice.messages != reduced.messages {
+        let at = twice.messages.iter().zip(&reduced.messages).position(|(a, b)| a != b);
+        return Err(format!("not idempotent at message {at:?} of {}; {} then {} tokens", reduced.messages.len(), reduced.tokens_after, twice.tokens_after));
+    }
+    stays_replaced(&messages, &mut known, &policy)?;
+    Ok(reduced.tokens_after < reduced.tokens_before)
+}
+
+/// Every word of the user and the system, and everything unknown, is there in its order.
+fn words_stay(input: &[Value], output: &[Value]) -> Result<(), String> {
+    let keeps = |messages: &[Value]| -> Vec<String> {
+        messages
+            .iter()
+            .filter(|message| {
+                let seen = view(message);
+                matches!(seen.role, Role::User | Role::System | Role::Opaque) && !seen.text.starts_with("<current_task_context>")
+            })
+            .map(Value::to_string)
+            .collect()
+    };
+    if keeps(input) == keeps(output) { Ok(()) } else { Err("words of the user or the system changed".to_owned()) }
+}
+
+/// A result has its call before it, and a call that had a result has one, unless both are gone.
+fn pairs_stay(input: &[Value], output: &[Value]) -> Result<(), String> {
+    let count = |messages: &[Value]| {
+        let mut calls: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+        for message in messages {
+            let seen = view(message);
+            for call in &seen.calls {
+                calls.entry(call.id.clone()).or_default().0 += 1;
+            }
+            for result in &seen.results {
+                calls.entry(result.call_id.clone()).or_default().1 += 1;
+            }
+        }
+        calls
+    };
+    let (before, after) = (count(input), count(output));
+    for (id, (calls, results)) in &before {
+        let (calls_after, results_after) = after.get(id).copied().unwrap_or_default();
+        if calls - calls_after != results - results_after {
+            return Err(format!("call {id}: {calls} calls and {results} results became {calls_after} and {results_after}"));
+        }
+    }
+    // Order: no result stands before its call, if it did not before.
+    let mut seen_calls = BTreeSet::new();
+    for message in output {
+        let seen = view(message);
+        seen_calls.extend(seen.calls.iter().map(|call| call.id.clone()));
+        for result in &seen.results {
+            if before.get(&result.call_id).is_some_and(|(calls, _)| *calls > 0) && !seen_calls.contains(&result.call_id) {
+                return Err(format!("the result of {} stands before its call", result.call_id));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every placeholder that the list did not bring along names a text that is asked to be stored.
+fn points_at_stored(reduced: &Reduced, known: &Known) -> Result<(), String> {
+    let stored: BTreeSet<&str> = reduced.needs.iter().map(|need| need.path.as_str()).collect();
+    for need in &reduced.needs {
+        if need.path != ref_path(&need.content) {
+            return Err(format!("{} is not the path of its content", need.path));
+        }
+    }
+    for message in &reduced.messages {
+        let seen = view(&serde_json::from_str(message).expect("JSON"));
+        for result in &seen.results {
+            let Some(rest) = result.text.strip_prefix("[Offloaded Tool Result | node: ") else { continue };
+            let Some((_, path)) = rest.split(']').next().and_then(|head| head.split_once(" | ref: ")) else { continue };
+            let ours = known.ledger.entries().iter().any(|entry| entry.result_ref == path);
+            if ours && !stored.contains(path) {
+                return Err(format!("{path} is named and not asked to be stored"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a shorter list had replaced, the longer one does not bring back.
+fn stays_replaced(messages: &[Rc<Measured>], known: &mut Known, policy: &Policy) -> Result<(), String> {
+    // A list that ends inside a turn is another matter: only pressure reduces it then.
+    let groups = groups(messages);
+    let half = groups.get(groups.len() / 2).map_or(0, |group| group.first);
+    let early = reduce(&messages[..half], known, policy);
+    let late = reduce(messages, known, policy);
+    let late: BTreeSet<&str> = late.messages.iter().map(String::as_str).collect();
+    let early: BTreeSet<&str> = early.messages.iter().map(String::as_str).collect();
+    let mut seen = BTreeSet::new();
+    for message in &messages[..half] {
+        // Equal messages may stand elsewhere in the list.
+        if !seen.insert(&message.json) || messages.iter().filter(|other| other.json == message.json).count() > 1 || is_context(message) {
+            continue;
+        }
+        if !early.contains(message.json.as_str()) && late.contains(message.json.as_str()) {
+            return Err(format!("a replaced message came back: {}", &message.json[..message.json.len().min(80)]));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_reduced_list_keeps_what_must_stay() {
+    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let cases = number("STRATA_OFFLOAD_CASES", DEFAULT_CASES);
+    let first = number("STRATA_OFFLOAD_SEED", 1);
+    let mut changed = 0_u64;
+    for seed in first..first + cases {
+        match check(seed) {
+            Ok(reduced) => changed += u64::from(reduced),
+            Err(broken) => panic!("STRATA_OFFLOAD_SEED={seed} STRATA_OFFLOAD_CASES=1: {broken}"),
+        }
+    }
+    println!("{cases} cases from seed {first}, {changed} of them reduced");
+    assert!(changed * 10 > cases, "the cases hardly reach the code: {changed} of {cases} were reduced");
+}
