@@ -39,10 +39,13 @@ pub struct Extracted {
 
 /// Returns what an answer to the extraction proposes, or why it cannot be read.
 pub fn parse(text: &str) -> Result<Extracted, String> {
-    let holds_entries = |items: &Vec<Value>| items.is_empty() || items.iter().any(Value::is_object);
-    let root = json(text, |value| list(value, &["scenes", "memories", "result", "data"]).is_some_and(holds_entries))?;
+    const NAMES: &[&str] = &["scenes", "memories", "result", "data"];
+    // An empty list counts only where no other is found: prose may hold a pair of brackets.
+    let root = json(text, |value| list(value, NAMES).is_some_and(|items| items.iter().any(Value::is_object)))
+        .or_else(|_| json(text, |value| list(value, NAMES).is_some_and(Vec::is_empty)))
+        .or_else(|_| json(text, |value| list(value, NAMES).is_some()))?;
+    let items = list(&root, NAMES).expect("the search accepted only such a value");
     let mut extracted = Extracted::default();
-    let items = list(&root, &["scenes", "memories", "result", "data"]).expect("the search accepted only such a value");
     for item in items {
         let scene = string(item, &["scene", "scene_name"]);
         match list(item, &["memories"]).filter(|_| item.is_object()) {
