@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 /// Returns `2026-03-01 09:12` in the zone.
 pub(crate) fn people(at_ms: u64, zone: &TimeZone) -> String {
     match Timestamp::from_millisecond(i64::try_from(at_ms).unwrap_or(i64::MAX)) {
-        Ok(at) => at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string(),
+        Ok(at) => zone.to_datetime(at).strftime("%Y-%m-%d %H:%M").to_string(),
         Err(_) => format!("{at_ms} ms"),
     }
 }
@@ -17,7 +17,7 @@ pub(crate) fn people(at_ms: u64, zone: &TimeZone) -> String {
 /// Returns `2026-03-01-091213`: a name for what is made at this time.
 pub(crate) fn file_name(at_ms: u64, zone: &TimeZone) -> String {
     match Timestamp::from_millisecond(i64::try_from(at_ms).unwrap_or(i64::MAX)) {
-        Ok(at) => at.to_zoned(zone.clone()).strftime("%Y-%m-%d-%H%M%S").to_string(),
+        Ok(at) => zone.to_datetime(at).strftime("%Y-%m-%d-%H%M%S").to_string(),
         Err(_) => at_ms.to_string(),
     }
 }

@@ -14,7 +14,6 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use strata_host::Space;
 
 /// Problems that are printed for people; `--json` has all.
 const MAX_SHOWN: usize = 20;
