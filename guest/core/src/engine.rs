@@ -7,7 +7,7 @@ use crate::calendar::Calendar;
 use crate::capture::{self, injected};
 use crate::contract::{
     Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, Failure, Injection, Instant, Invocation, Opened, Outcome, Outgoing,
-    PromptEvent, Result, SearchRequest, Selector, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
+    PromptEvent, Result, SearchRequest, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
 };
 use crate::disk::Disk;
 use crate::offload::intake::{self, Desk};
@@ -183,11 +183,6 @@ impl Engine {
         Ok(value)
     }
 
-    /// `memory.browse`.
-    pub fn browse(&self, _layer: &str, _filter: &Selector, _after: Option<&str>, _limit: u32) -> Result<String> {
-        Err(Failure::unsupported("browse"))
-    }
-
     /// `memory.search`.
     pub fn search(&mut self, request: &SearchRequest) -> Result<String> {
         tools::search(self.store.db(), &self.settings, request).map(|found| found.to_string())
@@ -201,11 +196,6 @@ impl Engine {
     /// `memory.retry`.
     pub fn retry(&mut self, layer: &str, at: Instant) -> Result<String> {
         self.store.write(|tx| work::retry(tx, layer, at)).map(|batches| json!({"batches": batches}).to_string())
-    }
-
-    /// `memory.import`.
-    pub fn import(&mut self, _scope: &crate::contract::Scope, _records: &str, _dry_run: bool, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("import"))
     }
 
     /// `memory.rebuild`.

@@ -34,11 +34,13 @@ pub mod l3;
 pub mod pages;
 pub mod projections;
 
+pub mod browse;
 pub mod history;
 
 pub mod backup;
 pub mod export;
 pub mod forget;
+pub mod import;
 
 pub mod inject;
 pub mod keyword;

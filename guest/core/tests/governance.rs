@@ -251,3 +251,82 @@ fn mirrors_are_grown_and_rebuilt_to_the_same_bytes() {
     assert_eq!(space.file(day).expect("a mirror"), whole);
     let _ = disk::read_all(&space.disk, "exports/again/space.jsonl").expect("the export");
 }
+
+#[test]
+fn an_export_imports_whole_and_twice_adds_nothing() {
+    let (space, _, _) = full();
+    let records = space.file("exports/all/space.jsonl").expect("the export");
+    let mut other = Space::new(false, json!({}));
+    let preview = json(other.engine.import(&Scope::default(), &records, true, other.at));
+    assert_eq!(other.row::<u32>("SELECT count(*) FROM messages"), 0, "a dry run writes nothing");
+    let report = json(other.engine.import(&Scope::default(), &records, false, other.at));
+    assert_eq!((preview["message"].clone(), preview["atom"].clone()), (report["message"].clone(), report["atom"].clone()));
+    assert_eq!(report["errors"], json!([]), "{report}");
+    assert_eq!(report["unresolved"], 0, "{report}");
+    for (sql, about) in [
+        ("SELECT group_concat(uid || text || said_at || recorded_at || (batch IS NULL), '|') FROM (SELECT * FROM messages ORDER BY uid)", "messages"),
+        (
+            "SELECT group_concat(uid || text || kind || priority || scene || origin || valid_from || believed_from, '|') FROM (SELECT * FROM atoms ORDER BY uid)",
+            "atoms",
+        ),
+        ("SELECT count(*) || group_concat(quote) FROM (SELECT quote FROM evidence JOIN atoms ON atoms.id = atom ORDER BY uid)", "evidence"),
+        (
+            "SELECT group_concat(path || body || summary || heat, '|') FROM (SELECT path, body, summary, heat FROM pages JOIN revisions ON page = pages.id AND number = revision ORDER BY path)",
+            "pages",
+        ),
+    ] {
+        assert_eq!(other.row::<String>(sql), space.row::<String>(sql), "{about}");
+    }
+    let again = json(other.engine.import(&Scope::default(), &records, false, other.at));
+    for kind in ["message", "atom", "scene", "persona"] {
+        assert_eq!(again[kind]["added"], 0, "{kind}: {again}");
+    }
+    assert!(other.file("persona.md").expect("the file").contains("Lives in Porto."));
+}
+
+#[test]
+fn records_of_other_systems_are_taken_and_broken_lines_are_named() {
+    let mut space = Space::new(false, json!({}));
+    let lines = [
+        json!({"record": "message", "id": "msg_1", "session": "agent:main", "role": "user", "text": "I moved to Lisbon in May.", "said-at": 1_780_279_384_000_u64}),
+        json!({"record": "message", "session": "agent:main", "role": "user", "text": "ok", "said-at": 1_780_279_385_000_u64}),
+        json!({"record": "message", "session": "agent:main", "role": "user", "text": "ok", "said-at": 1_780_279_385_000_u64}),
+        json!({"record": "atom", "id": "m_17_ab", "session": "agent:main", "kind": "persona", "text": "The user lives in Lisbon.", "priority": 80, "messages": ["msg_1", "msg_9"], "origin": "imported"}),
+        json!({"record": "scene", "name": "moving to portugal", "text": "# Moving\n\nThey moved.", "summary": "s", "heat": 3, "atoms": ["m_17_ab", "m_gone"]}),
+        json!({"record": "persona", "text": "# Who\n\nLives in Lisbon.", "origin": "human"}),
+        json!({"record": "vector", "of": "m_17_ab", "model": "x", "values": [0.1]}),
+        json!({"record": "atom", "kind": "mood", "text": "x"}),
+        json!({"record": "ghost"}),
+    ];
+    let mut records: Vec<String> = lines.iter().map(Value::to_string).collect();
+    records.push("{not json".into());
+    let records = records.join("\n\n");
+    let report = json(space.engine.import(&Scope::default(), &records, false, space.at));
+    assert_eq!((report["message"]["added"].as_u64(), report["atom"]["added"].as_u64()), (Some(3), Some(1)), "{report}");
+    assert_eq!((report["scene"]["added"].as_u64(), report["persona"]["added"].as_u64()), (Some(1), Some(1)), "{report}");
+    assert_eq!((report["unresolved"].as_u64(), report["vector"]["ignored"].as_u64()), (Some(2), Some(1)), "{report}");
+    assert_eq!(report["errors"].as_array().expect("a list").iter().map(|error| error["line"].as_u64().expect("a line")).collect::<Vec<_>>(), [15, 17, 19]);
+    assert!(space.file("scenes/moving-to-portugal.md").expect("the file").contains("heat: 3\n"));
+    let trace = json(space.engine.trace(&space.row::<String>("SELECT uid FROM atoms")));
+    assert_eq!(trace["rests-on"][0]["text"], "I moved to Lisbon in May.");
+    let again = json(space.engine.import(&Scope::default(), &records, false, space.at));
+    for kind in ["message", "atom", "scene", "persona"] {
+        assert_eq!(again[kind]["added"], 0, "{kind}: {again}");
+    }
+}
+
+#[test]
+fn every_layer_can_be_browsed_a_page_at_a_time() {
+    let (space, secret, _) = full();
+    for (layer, count) in [("messages", 3), ("atoms", 3), ("scenes", 1), ("persona", 1), ("entries", 1), ("canvases", 1), ("requests", 6), ("batches", 6)] {
+        let page = json(space.engine.browse(layer, &Selector::default(), None, 100));
+        assert_eq!(page["items"].as_array().expect("a list").len(), count, "{layer}");
+        let first = json(space.engine.browse(layer, &Selector::default(), None, 1));
+        let rest = json(space.engine.browse(layer, &Selector::default(), first["next"].as_str(), 100));
+        assert_eq!(rest["items"].as_array().expect("a list").len(), count - 1, "{layer}");
+    }
+    let which = Selector { query: Some("LOCKER".into()), ..Selector::default() };
+    assert_eq!(json(space.engine.browse("atoms", &which, None, 10))["items"][0]["id"], secret.as_str());
+    assert!(space.engine.browse("nonsense", &Selector::default(), None, 10).is_err());
+    assert!(space.engine.browse("atoms", &Selector::default(), None, 0).is_err());
+}

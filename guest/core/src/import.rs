@@ -1,0 +1,467 @@
+//! Import: records of an export, or of a reader of another system, become rows.
+//!
+//! One call is one transaction, and a dry run is the same transaction taken back. A record that is
+//! there already is counted, not written again; a line that cannot be used is named and skipped.
+
+use crate::capture;
+use crate::contract::{EndEvent, Failure, FailureCode, Instant, Message, Result, Scope};
+use crate::engine::Engine;
+use crate::keyword;
+use crate::l0::{self, NewMessage, ScopeId};
+use crate::l1::atom::{self, AtomId, Evidence, Kind as AtomKind, NewAtom, Origin};
+use crate::pages::{self, Author, Kind, NewPage, Page, PageId, Write, block, name};
+use crate::settings::Settings;
+use crate::store::failure;
+use rusqlite::{OptionalExtension, Transaction, params};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Bytes of records that one call takes.
+const MAX_RECORDS: usize = 256 << 20;
+
+/// Errors that an answer lists.
+const MAX_ERRORS: usize = 100;
+
+/// Longest text of an imported atom, in bytes.
+const MAX_ATOM: usize = 16 << 10;
+
+/// The priority of an atom that has none (the reference system's figure).
+const DEFAULT_PRIORITY: i64 = 50;
+
+/// The batch that marks rows as taken by an import: no batch has the number.
+const TAKEN: i64 = 0;
+
+/// The session of records that name none.
+const SESSION: &str = "imported";
+
+#[derive(Debug, Default)]
+struct Tally {
+    added: u64,
+    known: u64,
+    dropped: BTreeMap<String, u64>,
+    conflicts: u64,
+    ignored: u64,
+}
+
+#[derive(Debug, Default)]
+struct Report {
+    kinds: BTreeMap<&'static str, Tally>,
+    unresolved: u64,
+    errors: Vec<Value>,
+    errors_left_out: u64,
+}
+
+impl Report {
+    fn of(&mut self, kind: &'static str) -> &mut Tally {
+        self.kinds.entry(kind).or_default()
+    }
+
+    fn document(&self, dry_run: bool) -> Value {
+        let mut document = json!({"dry-run": dry_run});
+        for kind in ["message", "atom", "scene", "persona"] {
+            let empty = Tally::default();
+            let tally = self.kinds.get(kind).unwrap_or(&empty);
+            document[kind] = json!({"added": tally.added, "known": tally.known, "dropped": tally.dropped, "conflict": tally.conflicts});
+        }
+        for kind in ["vector", "request"] {
+            let tally = self.kinds.get(kind);
+            document[kind] = json!({"added": 0, "ignored": tally.map_or(0, |tally| tally.ignored)});
+        }
+        document["unresolved"] = json!(self.unresolved);
+        document["errors"] = json!(self.errors);
+        document["errors-left-out"] = json!(self.errors_left_out);
+        document
+    }
+}
+
+impl Engine {
+    /// `memory.import`.
+    pub fn import(&mut self, scope: &Scope, records: &str, dry_run: bool, at: Instant) -> Result<String> {
+        if records.len() > MAX_RECORDS {
+            return Err(Failure::new(FailureCode::TooLarge, format!("{} bytes of records, the limit is {MAX_RECORDS}; import them in parts", records.len())));
+        }
+        let mut report = Report::default();
+        let settings = &self.settings;
+        let outcome = self.store.write(|tx| {
+            let mut import = Import { tx, settings, scope, at, report: &mut report, seen: BTreeMap::new(), links: Vec::new() };
+            for (index, line) in records.lines().enumerate() {
+                if !line.trim().is_empty() {
+                    import.line(index + 1, line)?;
+                }
+            }
+            import.link()?;
+            if dry_run { Err(Failure::invalid("taken back")) } else { Ok(()) }
+        });
+        if !dry_run {
+            outcome?;
+            self.show(at);
+        }
+        Ok(report.document(dry_run).to_string())
+    }
+}
+
+struct Import<'a> {
+    tx: &'a Transaction<'a>,
+    settings: &'a Settings,
+    scope: &'a Scope,
+    at: Instant,
+    report: &'a mut Report,
+    /// How often an equal message without an id has come in this call.
+    seen: BTreeMap<String, u32>,
+    /// Links to make when all atoms are there: newer, older (public ids), how.
+    links: Vec<(String, String, String)>,
+}
+
+fn text<'v>(record: &'v Map<String, Value>, key: &str) -> Option<&'v str> {
+    record.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn time(record: &Map<String, Value>, key: &str) -> Option<Instant> {
+    record.get(key).and_then(Value::as_u64)
+}
+
+fn strings(record: &Map<String, Value>, key: &str) -> Vec<String> {
+    record.get(key).and_then(Value::as_array).map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect()).unwrap_or_default()
+}
+
+impl Import<'_> {
+    fn line(&mut self, number: usize, line: &str) -> Result<()> {
+        let record = match serde_json::from_str::<Value>(line) {
+            Ok(Value::Object(record)) => record,
+            Ok(_) => return Ok(self.error(number, "a record is a JSON object")),
+            Err(error) => return Ok(self.error(number, &format!("not JSON: {error}"))),
+        };
+        let scope = self.scope_of(&record);
+        let outcome = match text(&record, "record") {
+            Some("message") => self.message(&record, &scope)?,
+            Some("atom") => self.atom(&record, &scope)?,
+            Some("scene") => self.page(&record, &scope, Kind::Scene)?,
+            Some("persona") => self.page(&record, &scope, Kind::Persona)?,
+            Some("vector") => {
+                self.report.of("vector").ignored += 1;
+                Ok(())
+            }
+            Some("request") => {
+                self.report.of("request").ignored += 1;
+                Ok(())
+            }
+            Some(other) => Err(format!("there is no record `{other}`")),
+            None => Err("a record needs `record`".to_owned()),
+        };
+        if let Err(reason) = outcome {
+            self.error(number, &reason);
+        }
+        Ok(())
+    }
+
+    fn error(&mut self, line: usize, reason: &str) {
+        if self.report.errors.len() < MAX_ERRORS {
+            self.report.errors.push(json!({"line": line, "reason": reason}));
+        } else {
+            self.report.errors_left_out += 1;
+        }
+    }
+
+    fn scope_of(&self, record: &Map<String, Value>) -> Scope {
+        let given = record.get("scope").and_then(Value::as_object);
+        let part = |key: &str, otherwise: &str| given.and_then(|given| text(given, key)).unwrap_or(otherwise).to_owned();
+        Scope {
+            team: part("team", &self.scope.team),
+            user: part("user", &self.scope.user),
+            agent: part("agent", &self.scope.agent),
+            session: text(record, "session").unwrap_or(if self.scope.session.is_empty() { SESSION } else { &self.scope.session }).to_owned(),
+        }
+    }
+
+    fn row(&self, sql: &str, values: impl rusqlite::Params) -> Result<Option<i64>> {
+        self.tx.prepare_cached(sql).and_then(|mut query| query.query_row(values, |row| row.get(0)).optional()).map_err(failure)
+    }
+
+    fn message(&mut self, record: &Map<String, Value>, scope: &Scope) -> Result<std::result::Result<(), String>> {
+        let (Some(role), Some(words)) = (text(record, "role"), record.get("text").and_then(Value::as_str)) else {
+            return Ok(Err("a message needs `session`, `role` and `text`".into()));
+        };
+        let said_at = time(record, "said-at").unwrap_or(self.at);
+        if let Some(uid) = text(record, "uid") {
+            return self.exported_message(record, scope, uid, role, words, said_at).map(Ok);
+        }
+        let id = match text(record, "id") {
+            Some(id) => id.to_owned(),
+            None => {
+                let key = l0::uid("i_", &[scope.session.as_bytes(), role.as_bytes(), words.as_bytes(), &said_at.to_be_bytes()]);
+                let place = self.seen.entry(key.clone()).or_insert(0);
+                *place += 1;
+                format!("{key}-{place}")
+            }
+        };
+        let message = Message {
+            id: Some(id),
+            role: role.to_owned(),
+            speaker: text(record, "speaker").map(str::to_owned),
+            content: words.to_owned(),
+            structured: false,
+            said_at: Some(said_at),
+        };
+        let event = EndEvent { scope: scope.clone(), messages: vec![message], success: true, at: self.at };
+        let report = capture::capture(self.tx, &self.settings.capture, &event)?;
+        let tally = self.report.of("message");
+        tally.added += report.stored.len() as u64;
+        tally.known += u64::from(report.known);
+        for (reason, count) in report.dropped {
+            *tally.dropped.entry(reason).or_insert(0) += u64::from(count);
+        }
+        Ok(Ok(()))
+    }
+
+    /// Stores a message of an export under its own identity.
+    fn exported_message(&mut self, record: &Map<String, Value>, scope: &Scope, uid: &str, role: &str, words: &str, said_at: Instant) -> Result<()> {
+        if self.row("SELECT id FROM messages WHERE uid = ?1", [uid])?.is_some() {
+            self.report.of("message").known += 1;
+            return Ok(());
+        }
+        let owner = l0::scope(self.tx, scope)?;
+        let recorded_at = time(record, "recorded-at").unwrap_or(self.at);
+        let session = l0::session(self.tx, owner, &scope.session, recorded_at)?;
+        let digest = l0::digest(role, words);
+        let occurrence = record.get("occurrence").and_then(Value::as_u64).and_then(|occurrence| u32::try_from(occurrence).ok()).unwrap_or(0);
+        if l0::is_forgotten(self.tx, session, &digest, occurrence)? {
+            *self.report.of("message").dropped.entry("forgotten".into()).or_insert(0) += 1;
+            return Ok(());
+        }
+        if self.row("SELECT id FROM messages WHERE session = ?1 AND digest = ?2 AND occurrence = ?3", params![session.0, digest, occurrence])?.is_some() {
+            self.report.of("message").known += 1;
+            return Ok(());
+        }
+        let new = NewMessage {
+            host_id: text(record, "id"),
+            digest,
+            occurrence,
+            role,
+            speaker: text(record, "speaker"),
+            text: words,
+            said_at,
+            recorded_at,
+            worth: capture::noise::is_worth_distilling(words),
+        };
+        let (id, _) = l0::insert(self.tx, owner, session, &new)?;
+        keyword::index_message(self.tx, id.0, words)?;
+        if record.get("distilled").and_then(Value::as_bool) == Some(true) {
+            self.take("messages", "batch", id.0)?;
+        }
+        self.report.of("message").added += 1;
+        Ok(())
+    }
+
+    fn take(&self, table: &str, column: &str, id: i64) -> Result<()> {
+        let sql = format!("UPDATE {table} SET {column} = ?2 WHERE id = ?1 AND {column} IS NULL");
+        self.tx.prepare_cached(&sql).and_then(|mut update| update.execute(params![id, TAKEN])).map(|_| ()).map_err(failure)
+    }
+
+    /// Returns the atom that a foreign or own id names in a scope.
+    fn find_atom(&self, scope: ScopeId, id: &str) -> Result<Option<i64>> {
+        self.row("SELECT id FROM atoms WHERE uid = ?3 OR (scope = ?1 AND uid = ?2)", params![scope.0, id, self.atom_uid(scope, id)?])
+    }
+
+    /// Returns the public id that a record's id gets.
+    fn atom_uid(&self, scope: ScopeId, id: &str) -> Result<String> {
+        if block::is_atom_id(id) {
+            return Ok(id.to_owned());
+        }
+        let (team, user, agent) = pages::scope_names(self.tx, scope)?;
+        Ok(l0::uid("a_", &[b"import", team.as_bytes(), user.as_bytes(), agent.as_bytes(), id.as_bytes()]))
+    }
+
+    fn atom(&mut self, record: &Map<String, Value>, scope: &Scope) -> Result<std::result::Result<(), String>> {
+        let (Some(kind), Some(words)) = (text(record, "kind"), text(record, "text")) else {
+            return Ok(Err("an atom needs `kind` and `text`".into()));
+        };
+        let Some(kind) = AtomKind::parse(kind) else { return Ok(Err(format!("`{kind}` is no kind of atom"))) };
+        if words.len() > MAX_ATOM {
+            return Ok(Err(format!("the atom has {} bytes, the limit is {MAX_ATOM}", words.len())));
+        }
+        let owner = l0::scope(self.tx, scope)?;
+        let foreign = match text(record, "id") {
+            Some(id) => id.to_owned(),
+            None => l0::uid("i_", &[scope.session.as_bytes(), kind.to_string().as_bytes(), words.as_bytes()]),
+        };
+        if self.find_atom(owner, &foreign)?.is_some() {
+            self.report.of("atom").known += 1;
+            return Ok(Ok(()));
+        }
+        let created_at = time(record, "created-at").unwrap_or(self.at);
+        let session = l0::session(self.tx, owner, &scope.session, created_at)?;
+        let quotes = strings(record, "quotes");
+        let mut evidence: Vec<Evidence> = Vec::new();
+        for (index, id) in strings(record, "messages").iter().enumerate() {
+            let found = self.row("SELECT id FROM messages WHERE scope = ?1 AND (uid = ?2 OR host_id = ?2) ORDER BY id LIMIT 1", params![owner.0, id])?;
+            match found {
+                Some(message) if !evidence.iter().any(|known| known.message == message) => {
+                    // What another system has distilled is not distilled again.
+                    self.take("messages", "batch", message)?;
+                    evidence.push(Evidence { message, quote: quotes.get(index).cloned().unwrap_or_default() });
+                }
+                Some(_) => {}
+                None => self.report.unresolved += 1,
+            }
+        }
+        let origin = text(record, "origin").unwrap_or("user");
+        let priority = record.get("priority").and_then(Value::as_i64).unwrap_or(DEFAULT_PRIORITY).clamp(-1, 100);
+        let new = NewAtom {
+            kind,
+            text: words.to_owned(),
+            priority: i32::try_from(priority).expect("-1 to 100 fits"),
+            scene: pages::one_line(text(record, "scene").unwrap_or_default(), 200),
+            origin: Origin::parse(origin),
+            attribute: text(record, "attribute").map(str::to_owned),
+            valid_from: time(record, "valid-from").unwrap_or(created_at),
+            event_start: time(record, "event-start"),
+            event_end: time(record, "event-end"),
+            evidence,
+        };
+        let (id, _) = atom::insert(self.tx, owner, session, None, &new, created_at)?;
+        let uid = self.atom_uid(owner, &foreign)?;
+        self.finish_atom(record, id, &uid, &foreign, origin)?;
+        for older in record.get("replaces").and_then(Value::as_array).into_iter().flatten() {
+            if let Some(older_id) = older.get("id").and_then(Value::as_str) {
+                self.links.push((uid.clone(), older_id.to_owned(), older.get("how").and_then(Value::as_str).unwrap_or("supersedes").to_owned()));
+            }
+        }
+        if let Some(newer) = text(record, "replaced-by") {
+            let newer = self.atom_uid(owner, newer)?;
+            self.links.push((newer, uid, "supersedes".to_owned()));
+        }
+        self.report.of("atom").added += 1;
+        Ok(Ok(()))
+    }
+
+    fn finish_atom(&self, record: &Map<String, Value>, id: AtomId, uid: &str, foreign: &str, origin: &str) -> Result<()> {
+        let mut metadata = record.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        if foreign != uid && text(record, "id").is_some() {
+            metadata.insert("imported-id".into(), foreign.into());
+        }
+        // `imported`: nobody knows who said it. The store keeps the word; it is trusted like a tool's.
+        let known = ["user", "assistant", "tool", "human", "rules", "imported"].contains(&origin);
+        self.tx
+            .prepare_cached("UPDATE atoms SET uid = ?2, origin = ?3, metadata = ?4, valid_to = ?5, believed_to = ?6, pinned = ?7 WHERE id = ?1")
+            .and_then(|mut update| {
+                update.execute(params![
+                    id.0,
+                    uid,
+                    if known { origin } else { "imported" },
+                    Value::Object(metadata).to_string(),
+                    time(record, "valid-to").map(|at| at as i64),
+                    time(record, "believed-to").map(|at| at as i64),
+                    record.get("pinned").and_then(Value::as_bool).unwrap_or(false)
+                ])
+            })
+            .map(|_| ())
+            .map_err(failure)
+    }
+
+    /// Makes the links between atoms of this call and of the space.
+    fn link(&mut self) -> Result<()> {
+        for (newer, older, how) in std::mem::take(&mut self.links) {
+            let made = self
+                .tx
+                .prepare_cached(
+                    "INSERT OR IGNORE INTO links (newer, older, kind, at)
+                     SELECT n.id, o.id, ?3, coalesce(o.believed_to, ?4) FROM atoms AS n, atoms AS o WHERE n.uid = ?1 AND o.uid = ?2",
+                )
+                .and_then(|mut insert| insert.execute(params![newer, older, how, self.at as i64]))
+                .map_err(failure)?;
+            if made == 0 && self.row("SELECT 1 FROM links JOIN atoms ON atoms.id = newer WHERE uid = ?1", [&newer])?.is_none() {
+                self.report.unresolved += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, record: &Map<String, Value>, scope: &Scope, kind: Kind) -> Result<std::result::Result<(), String>> {
+        let word = if kind == Kind::Scene { "scene" } else { "persona" };
+        let Some(body) = text(record, "text").map(str::trim).filter(|body| !body.is_empty()) else {
+            return Ok(Err(format!("a {word} needs `text`")));
+        };
+        let title = text(record, "name").unwrap_or_default();
+        if kind == Kind::Scene && title.is_empty() {
+            return Ok(Err("a scene needs `name`".into()));
+        }
+        let owner = l0::scope(self.tx, scope)?;
+        if self.is_known_page(owner, kind, text(record, "id"), body)? {
+            self.report.of(word).known += 1;
+            return Ok(Ok(()));
+        }
+        let updated_at = time(record, "updated-at").unwrap_or(self.at);
+        let author = match text(record, "origin") {
+            Some("human") => Author::Human,
+            Some("model") => Author::Model,
+            Some("rules") => Author::Rules,
+            _ => Author::Imported,
+        };
+        let mut hand = strings(record, "hand");
+        if author == Author::Human && hand.is_empty() {
+            hand = block::parse(body).into_iter().map(|block| block.text).collect();
+        }
+        let summary = pages::one_line(text(record, "summary").unwrap_or_default(), crate::l2::MAX_SUMMARY_CHARS);
+        let heat = record.get("heat").and_then(Value::as_u64).and_then(|heat| u32::try_from(heat).ok()).unwrap_or(u32::from(kind == Kind::Scene));
+        let write = Write { body, summary: &summary, heat, author, how: "import", hand: &hand, beats: None, batch: None, at: updated_at };
+        let id = match (kind, pages::persona(self.tx, owner)?) {
+            (Kind::Persona, Some(current)) => {
+                if current.updated_at > updated_at {
+                    self.report.of(word).conflicts += 1;
+                    return Ok(Ok(()));
+                }
+                pages::save(self.tx, current.id, &write)?;
+                current.id
+            }
+            _ => {
+                let created_at = time(record, "created-at").unwrap_or(updated_at);
+                pages::create(self.tx, &NewPage { scope: owner, kind, stem: &name::stem(title), created_at }, &write)?
+            }
+        };
+        self.ground(record, owner, id)?;
+        if let Some(archived_at) = time(record, "archived-at") {
+            let page = pages::load(self.tx, id)?;
+            pages::archive(self.tx, &page, None, archived_at)?;
+        }
+        self.report.of(word).added += 1;
+        Ok(Ok(()))
+    }
+
+    fn is_known_page(&self, scope: ScopeId, kind: Kind, id: Option<&str>, body: &str) -> Result<bool> {
+        let word = if kind == Kind::Scene { "scene" } else { "persona" };
+        let by_text = self.row(
+            "SELECT pages.id FROM pages JOIN revisions ON page = pages.id WHERE scope = ?1 AND kind = ?2 AND hash = ?3 LIMIT 1",
+            params![scope.0, word, pages::hash(body)],
+        )?;
+        if by_text.is_some() {
+            return Ok(true);
+        }
+        let page: Option<Page> = match id {
+            Some(id) => pages::by_uid(self.tx, id)?,
+            None => None,
+        };
+        Ok(page.is_some_and(|page| page.kind == Kind::Scene))
+    }
+
+    /// Notes what an imported page rests on; atoms that its text does not name stand behind its first block.
+    fn ground(&mut self, record: &Map<String, Value>, scope: ScopeId, id: PageId) -> Result<()> {
+        let page = pages::load(self.tx, id)?;
+        let place = block::parse(&page.body).iter().position(|block| !block.is_heading()).unwrap_or(0);
+        for foreign in strings(record, "atoms") {
+            let Some(atom) = self.find_atom(scope, &foreign)? else {
+                self.report.unresolved += 1;
+                continue;
+            };
+            self.take("atoms", "scene_batch", atom)?;
+            let uid = self.atom_uid(scope, &foreign)?;
+            self.tx
+                .prepare_cached(
+                    "INSERT OR IGNORE INTO grounds (page, revision, place, atom)
+                     SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM grounds WHERE page = ?1 AND revision = ?2 AND atom = ?4)",
+                )
+                .and_then(|mut insert| insert.execute(params![id.0, page.number, place as i64, uid]))
+                .map_err(failure)?;
+        }
+        Ok(())
+    }
+}
