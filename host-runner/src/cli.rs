@@ -93,10 +93,9 @@ enum Command {
 
 /// Runs the command line.
 pub(crate) fn main() -> ExitCode {
-    // A reader that goes away (`strata browse | head`) ends the output and is not an error.
     let cli = Cli::parse();
-    let terminal = Terminal::new(cli.options.json, cli.options.quiet);
-    let outcome = run(cli, &terminal);
+    let mut terminal = Terminal::new(cli.options.json, cli.options.quiet);
+    let outcome = run(cli, &mut terminal);
     match outcome {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -107,8 +106,10 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli, terminal: &Terminal) -> anyhow::Result<Exit> {
+fn run(cli: Cli, terminal: &mut Terminal) -> anyhow::Result<Exit> {
     let settings = cli.options.resolve()?;
+    terminal.zone = settings.zone.clone();
+    let terminal = &*terminal;
     match cli.command {
         Command::Demo(command) => command.run(&settings, terminal),
         Command::Import(command) => command.run(&settings, terminal),

@@ -5,6 +5,7 @@ use crate::import::time_text;
 use anyhow::Result;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde_json::Value;
 
 /// Returns `2026-03-01 09:12` in the zone.
 pub(crate) fn people(at_ms: u64, zone: &TimeZone) -> String {
@@ -22,9 +23,12 @@ pub(crate) fn file_name(at_ms: u64, zone: &TimeZone) -> String {
     }
 }
 
-/// Returns `2026-03-01 09:12` of the ISO 8601 text in a document.
-pub(crate) fn short(iso: &str) -> String {
-    iso.get(..16).map_or_else(|| iso.to_owned(), |start| start.replace('T', " "))
+/// Returns `2026-03-01 09:12` of a document's time, which is a number or ISO 8601.
+pub(crate) fn shown(time: &Value, zone: &TimeZone) -> Option<String> {
+    match time {
+        Value::String(iso) => Some(iso.get(..16).map_or_else(|| iso.clone(), |start| start.replace('T', " "))),
+        time => time.as_u64().map(|at_ms| people(at_ms, zone)),
+    }
 }
 
 /// Reads a time on the command line: a date, a date and time, or `7d`, `12h`, `30m` ago.
@@ -47,6 +51,8 @@ mod tests {
         assert_eq!(parse("--since", "1970-01-02", &utc, 0).expect("a time"), 86_400_000);
         assert!(parse("--since", "soon", &utc, 0).expect_err("not a time").to_string().contains("--since soon"));
         assert_eq!(people(86_400_000, &utc), "1970-01-02 00:00");
-        assert_eq!(short("2026-03-01T09:12:13.000+08:00"), "2026-03-01 09:12");
+        assert_eq!(shown(&"2026-03-01T09:12:13.000+08:00".into(), &utc).as_deref(), Some("2026-03-01 09:12"));
+        assert_eq!(shown(&86_400_000.into(), &utc).as_deref(), Some("1970-01-02 00:00"));
+        assert_eq!(shown(&Value::Null, &utc), None);
     }
 }

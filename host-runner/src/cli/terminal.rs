@@ -3,6 +3,7 @@
 use super::exit::Exit;
 use console::{Style, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -20,6 +21,8 @@ const MIN_WIDTH: usize = 40;
 pub(crate) struct Terminal {
     /// One JSON document instead of text.
     pub json: bool,
+    /// The zone in which times are shown.
+    pub zone: TimeZone,
     quiet: bool,
     width: usize,
 }
@@ -28,7 +31,7 @@ impl Terminal {
     /// Returns the terminal that the process has.
     pub(crate) fn new(json: bool, quiet: bool) -> Self {
         let columns = console::Term::stdout().size_checked().map_or(MAX_WIDTH, |(_, columns)| usize::from(columns));
-        Self { json, quiet, width: columns.clamp(MIN_WIDTH, MAX_WIDTH) }
+        Self { json, zone: TimeZone::UTC, quiet, width: columns.clamp(MIN_WIDTH, MAX_WIDTH) }
     }
 
     /// Prints a line.

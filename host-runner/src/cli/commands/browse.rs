@@ -51,7 +51,7 @@ impl Browse {
         let rows = rows(&space, &self.layer, &filter, self.limit)?;
         space.close()?;
         if terminal.json {
-            terminal.document(&json!({"layer": self.layer, "rows": rows}));
+            terminal.document(&json!({"layer": self.layer, "items": rows}));
         } else {
             rows.iter().for_each(|found| row(found, terminal));
             terminal.note(terminal::counted(rows.len() as u64, "row"));
@@ -67,11 +67,9 @@ pub(crate) fn rows(space: &strata_host::Space, layer: &str, filter: &Selector, l
     while (rows.len() as u64) < u64::from(limit) {
         let wanted = PAGE.min(limit - rows.len() as u32);
         let mut page = open::document(space.browse(layer.into(), filter.clone(), after.take(), wanted))?;
-        let found = page["rows"].as_array_mut().map(std::mem::take).unwrap_or_default();
-        let short = (found.len() as u32) < wanted;
-        rows.extend(found);
+        rows.append(page["items"].as_array_mut().unwrap_or(&mut Vec::new()));
         after = page["next"].as_str().map(str::to_owned);
-        if short || after.is_none() {
+        if after.is_none() {
             break;
         }
     }
@@ -81,18 +79,19 @@ pub(crate) fn rows(space: &strata_host::Space, layer: &str, filter: &Selector, l
 /// Prints a row of any layer: its id and what marks it, then its text.
 pub(crate) fn row(row: &Value, terminal: &Terminal) {
     let text = |member: &str| row.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let Some(words) = text("text").or_else(|| text("summary")) else {
+    let Some(words) = text("text").or_else(|| text("summary")).filter(|_| row.get("id").is_some()) else {
         terminal.line(terminal::outline(row));
         terminal.line("");
         return;
     };
-    let id = text("id").or_else(|| text("name")).unwrap_or("-");
+    let id = text("id").unwrap_or("-");
+    let time = |members: &[&str]| members.iter().find_map(|member| clock::shown(row.get(*member)?, &terminal.zone));
     let mut marks: Vec<String> = Vec::new();
-    marks.extend(text("kind").or_else(|| text("speaker")).or_else(|| text("role")).map(str::to_owned));
+    marks.extend(["kind", "speaker", "role", "tool", "path"].iter().find_map(|member| text(member)).map(str::to_owned));
     marks.extend(row.get("priority").filter(|priority| !priority.is_null()).map(|priority| format!("priority {priority}")));
-    marks.extend(text("origin").map(|origin| format!("by {origin}")));
-    marks.extend(text("said-at").or_else(|| text("valid-from")).map(clock::short));
-    marks.extend(text("believed-to").map(|at| format!("replaced {}", clock::short(at))));
+    marks.extend(text("origin").or_else(|| text("by")).map(|origin| format!("by {origin}")));
+    marks.extend(time(&["said-at", "valid-from", "updated-at", "at"]));
+    marks.extend(time(&["believed-to"]).map(|at| format!("replaced {at}")));
     marks.extend(row.get("pinned").and_then(Value::as_bool).filter(|pinned| *pinned).map(|_| "pinned".to_owned()));
     terminal.line(format!("{}  {}", terminal::id().apply_to(id), terminal::faint().apply_to(marks.join(" · "))));
     terminal.text("  ", words);

@@ -1,5 +1,6 @@
 //! `strata diff`: what changed between two revisions.
 
+use super::scenes;
 use crate::cli::exit::Exit;
 use crate::cli::open;
 use crate::cli::options::Settings;
@@ -22,7 +23,7 @@ pub(crate) struct Diff {
 impl Diff {
     pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
         let space = open::look(settings)?;
-        let difference = space.diff(self.id.clone(), self.before, self.after)?;
+        let difference = space.diff(scenes::id_of(&space, &self.id)?, self.before, self.after)?;
         if terminal.json {
             terminal.document(&serde_json::json!({"id": self.id, "before": self.before, "after": self.after, "diff": difference}));
         } else {

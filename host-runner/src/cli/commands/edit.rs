@@ -1,14 +1,16 @@
 //! `strata edit`: a correction by hand.
 
+use super::{browse, scenes};
 use crate::cli::exit::{Exit, Usage};
 use crate::cli::open;
 use crate::cli::options::Settings;
 use crate::cli::terminal::Terminal;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use serde_json::Value;
 use std::io::{IsTerminal, Read};
 use std::process::Command;
+use strata_host::Space;
+use strata_host::contract::Selector;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -30,11 +32,11 @@ pub(crate) struct Edit {
 impl Edit {
     pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
         let space = open::look(settings)?;
+        let id = scenes::id_of(&space, &self.id)?;
         let text = match &self.text {
             Some(text) => text.clone(),
             None if std::io::stdin().is_terminal() => {
-                let now = open::document(space.trace(self.id.clone()))?;
-                match edited(now.get("text").and_then(Value::as_str).unwrap_or_default())? {
+                match edited(&current(&space, &id)?)? {
                     Some(text) => text,
                     None => {
                         terminal.note("the text is as it was; nothing was changed");
@@ -51,10 +53,22 @@ impl Edit {
         if text.trim().is_empty() {
             return Err(Usage(format!("the new text is empty; `strata forget --id {}` removes a memory", self.id)).into());
         }
-        terminal.outline(&open::document(space.edit(self.id.clone(), text.trim_end().to_owned(), strata_host::now()))?);
+        terminal.outline(&open::document(space.edit(id, text.trim_end().to_owned(), strata_host::now()))?);
         space.close()?;
         Ok(Exit::Done)
     }
+}
+
+/// Returns the text that an id has now. Pages come from their layer, because a trace takes them apart.
+fn current(space: &Space, id: &str) -> Result<String> {
+    let layer = if id.starts_with("s_") { "scenes" } else { "persona" };
+    let row = if id == "persona" || id.starts_with("s_") || id.starts_with("p_") {
+        let ids = if id == "persona" { Vec::new() } else { vec![id.to_owned()] };
+        browse::rows(space, layer, &Selector { ids, ..Selector::default() }, 1)?.pop()
+    } else {
+        Some(open::document(space.trace(id.into()))?)
+    };
+    Ok(row.and_then(|row| row["text"].as_str().map(str::to_owned)).unwrap_or_default())
 }
 
 /// Lets the user edit the text; returns nothing if they left it as it was.

@@ -55,6 +55,15 @@ impl Forget {
         let answer = open::document(space.forget(which, self.yes, now))?;
         space.close()?;
         terminal.outline(&answer);
+        let counted = |member: &str| answer[member].as_object().is_some_and(|counts| counts.values().any(|count| count.as_u64().unwrap_or(0) > 0));
+        if answer.pointer("/searched/found").and_then(serde_json::Value::as_u64).unwrap_or(0) > 0 {
+            terminal.warn("some of the text is still in the data directory; `searched` says where");
+            return Ok(Exit::Failed);
+        }
+        if !counted("would-remove") && !counted("removed") {
+            terminal.note("nothing fits, so nothing was removed");
+            return Ok(Exit::NotFound);
+        }
         if !self.yes {
             terminal.note("nothing was removed yet; --yes removes it");
         }

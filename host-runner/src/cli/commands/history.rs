@@ -1,5 +1,6 @@
 //! `strata history`: the revisions of a thing, oldest first.
 
+use super::scenes;
 use crate::cli::exit::Exit;
 use crate::cli::open;
 use crate::cli::options::Settings;
@@ -18,7 +19,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
         let space = open::look(settings)?;
-        terminal.outline(&open::document(space.history(self.id.clone()))?);
+        terminal.outline(&open::document(space.history(scenes::id_of(&space, &self.id)?))?);
         space.close()?;
         Ok(Exit::Done)
     }

@@ -25,7 +25,7 @@ impl Persona {
         let rows = browse::rows(&space, "persona", &Selector::default(), u32::MAX)?;
         space.close()?;
         if terminal.json {
-            terminal.document(&json!({"rows": rows}));
+            terminal.document(&json!({"items": rows}));
         } else {
             for persona in &rows {
                 terminal.line(persona["text"].as_str().unwrap_or_default().trim_end());

@@ -1,5 +1,6 @@
 //! `strata rollback`: an earlier revision becomes current, as a new revision.
 
+use super::scenes;
 use crate::cli::exit::Exit;
 use crate::cli::open;
 use crate::cli::options::Settings;
@@ -20,7 +21,7 @@ pub(crate) struct Rollback {
 impl Rollback {
     pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
         let space = open::look(settings)?;
-        terminal.outline(&open::document(space.rollback(self.id.clone(), self.revision, strata_host::now()))?);
+        terminal.outline(&open::document(space.rollback(scenes::id_of(&space, &self.id)?, self.revision, strata_host::now()))?);
         space.close()?;
         Ok(Exit::Done)
     }

@@ -1,6 +1,6 @@
 //! `strata trace`: from a memory to the words it rests on, and from words to what was built on them.
 
-use super::browse;
+use super::{browse, scenes};
 use crate::cli::exit::Exit;
 use crate::cli::options::Settings;
 use crate::cli::terminal::{self, Terminal};
@@ -24,7 +24,7 @@ pub(crate) struct Trace {
 impl Trace {
     pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
         let space = open::look(settings)?;
-        let found = open::document(space.trace(self.id.clone()))?;
+        let found = open::document(space.trace(scenes::id_of(&space, &self.id)?))?;
         space.close()?;
         if terminal.json { terminal.document(&found) } else { print(&found, terminal) }
         Ok(Exit::Done)
@@ -32,47 +32,69 @@ impl Trace {
 }
 
 /// Members of a trace that hold other things, and what they are to it.
-const RELATIONS: [(&str, &str); 6] = [
+const RELATIONS: [(&str, &str); 5] = [
     ("rests-on", "rests on"),
     ("built-on-it", "built on it"),
     ("replaces", "takes the place of"),
     ("replaced-by", "was replaced by"),
-    ("statements", "statements"),
-    ("paragraphs", "paragraphs"),
+    ("statements", "what it says, and why"),
 ];
 
 /// Prints a trace.
 pub(crate) fn print(found: &Value, terminal: &Terminal) {
-    let mut own = found.clone();
-    let mut rest = serde_json::Map::new();
-    if let Value::Object(members) = &mut own {
-        for (name, _) in RELATIONS {
-            if let Some(list) = members.shift_remove(name) {
-                rest.insert(name.into(), list);
-            }
-        }
-    }
-    browse::row(&own, terminal);
+    browse::row(&without_relations(found), terminal);
     for (member, title) in RELATIONS {
-        let list = rest.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let list = related(found, member);
         if list.is_empty() {
             continue;
         }
         terminal.heading(title);
         for item in list {
-            match item.get("quote").and_then(Value::as_str) {
-                Some(quote) => evidence(item, quote, terminal),
-                None => browse::row(item, terminal),
-            }
+            print_related(item, terminal);
         }
     }
+}
+
+fn print_related(item: &Value, terminal: &Terminal) {
+    if let Some(quote) = item.get("quote").and_then(Value::as_str) {
+        evidence(item, quote, terminal);
+        return;
+    }
+    let text = |member: &str| item.get(member).and_then(Value::as_str).unwrap_or_default();
+    if item.get("id").is_none() {
+        // A statement of a page: its words, then the memories it rests on with their words.
+        terminal.text("  ", text("text"));
+        for atom in related(item, "rests-on") {
+            let id = atom.get("id").and_then(Value::as_str).unwrap_or_default();
+            let words = related(atom, "rests-on").first().and_then(|ground| ground.get("quote")).and_then(Value::as_str).unwrap_or_default();
+            terminal.line(format!("    {}  {}", terminal::id().apply_to(id), terminal::faint().apply_to(words)));
+        }
+    } else if text("text").is_empty() {
+        let marks = format!("{} · {}", text("layer"), text("path"));
+        terminal.line(format!("{}  {}", terminal::id().apply_to(text("id")), terminal::faint().apply_to(marks)));
+    } else {
+        browse::row(&without_relations(item), terminal);
+    }
+}
+
+fn related<'a>(found: &'a Value, member: &str) -> &'a [Value] {
+    found.get(member).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn without_relations(found: &Value) -> Value {
+    let mut own = found.clone();
+    if let Value::Object(members) = &mut own {
+        members.retain(|name, _| !RELATIONS.iter().any(|(relation, _)| relation == name));
+    }
+    own
 }
 
 /// Prints a message that something rests on, with the words that count set off.
 pub(crate) fn evidence(message: &Value, quote: &str, terminal: &Terminal) {
     let text = |member: &str| message.get(member).and_then(Value::as_str).unwrap_or_default();
     let who = if text("speaker").is_empty() { text("role") } else { text("speaker") };
-    let head = format!("{} · {} · {}", who, clock::short(text("said-at")), text("session"));
+    let said_at = clock::shown(&message["said-at"], &terminal.zone).unwrap_or_default();
+    let head = format!("{who} · {said_at} · {}", text("session"));
     terminal.line(format!("  {}  {}", terminal::id().apply_to(text("id")), terminal::faint().apply_to(head)));
     let words = text("text");
     match words.split_once(quote).filter(|_| !quote.is_empty()) {

@@ -1,5 +1,6 @@
 //! `strata why`: the model call or rule that made a memory.
 
+use super::scenes;
 use crate::cli::exit::Exit;
 use crate::cli::open;
 use crate::cli::options::Settings;
@@ -18,7 +19,7 @@ pub(crate) struct Why {
 impl Why {
     pub(crate) fn run(&self, settings: &Settings, terminal: &Terminal) -> Result<Exit> {
         let space = open::look(settings)?;
-        terminal.outline(&open::document(space.why(self.id.clone()))?);
+        terminal.outline(&open::document(space.why(scenes::id_of(&space, &self.id)?))?);
         space.close()?;
         Ok(Exit::Done)
     }
