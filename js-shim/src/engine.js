@@ -92,8 +92,14 @@ export class Engine {
 
   /** Ends when nothing is in flight and nothing is due; a caller that goes on feeding may wait for ever. */
   async idle() {
-    while (!this.#closing && !this.#resting()) {
-      await new Promise((resolve) => this.#watchers.add(() => resolve(undefined)));
+    // The engine's own timers let the process end; somebody who waits here does not want that.
+    const awake = setInterval(() => {}, LONGEST_TIMER_MS);
+    try {
+      while (!this.#closing && !this.#resting()) {
+        await new Promise((resolve) => this.#watchers.add(() => resolve(undefined)));
+      }
+    } finally {
+      clearInterval(awake);
     }
   }
 

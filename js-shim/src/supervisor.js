@@ -205,6 +205,8 @@ export class Supervisor {
   async #end() {
     const worker = this.#worker;
     this.#worker = undefined;
+    // An idle worker lets the process end, also while somebody waits for it to be gone.
+    worker?.ref();
     await worker?.terminate();
   }
 }

@@ -80,6 +80,21 @@ test('a process may end without closing, and an idle memory does not keep it ali
   await memory.close();
 });
 
+test('who waits for rest or for closing is not left behind by the end of the process', async () => {
+  const program = `
+    const memory = await openMemory({ dir });
+    const messages = Array.from({ length: 40 }, (_, index) => ({ role: 'user', content: 'I like number ' + index + '. I live in town ' + index + '.' }));
+    for (const [index, message] of messages.entries()) await memory.agentEnd({ messages: [message], scope: { session: 's' + index } });
+    await memory.idle();
+    await memory.close();
+    console.log('closed');
+  `;
+  const { child, nextLine, ended } = startChild(program, temporaryDirectory());
+  child.stdin.end();
+  assert.equal(await nextLine(), 'closed');
+  assert.deepEqual(await ended, [0, null]);
+});
+
 test('a holder is called dead only when that is certain', () => {
   const machine = { host: 'h', boot: 'b', pid: 9, startOf: (pid) => (pid === 7 ? 100 : 0) };
   const holder = { id: 'x', pid: 8, host: 'h', boot: 'b', start: 50 };
