@@ -32,29 +32,8 @@ impl Dice {
 
     fn words(&mut self, most: u64) -> String {
         const WORDS: [&str; 24] = [
-            "error:",
-            "src/main.rs:12:5",
-            "the",
-            "test",
-            "FAILED",
-            "ok",
-            "fn parse",
-            "{\"a\": 1}",
-            "12345",
-            "café",
-            "中文字",
-            "🦀",
-            "`code`",
-            "```",
-            "\n",
-            "\n\n",
-            "\t",
-            "refs/0123456789abcdef.md",
-            "[Offloaded Tool Result",
-            "<div>",
-            "\"quoted\"",
-            "\\",
-            "a_long_identifier_name",
+            "error:", "src/main.rs:12:5", "the", "test", "FAILED", "ok", "fn parse", "{\"a\": 1}", "12345", "café", "中文字", "🦀", "`code`", "```", "\n",
+            "\n\n", "\t", "refs/0123456789abcdef.md", "[Offloaded Tool Result", "<div>", "\"quoted\"", "\\", "a_long_identifier_name",
             "https://example.org/x?y=1",
         ];
         let mut text = String::new();

@@ -6,7 +6,7 @@
 use crate::calendar::Calendar;
 use crate::capture::{self, injected};
 use crate::contract::{
-    Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, Failure, Injection, Instant, Invocation, Opened, Outcome, Outgoing,
+    Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, Injection, Instant, Invocation, Opened, Outcome, Outgoing,
     PromptEvent, Result, SearchRequest, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
 };
 use crate::disk::Disk;
@@ -196,11 +196,6 @@ impl Engine {
     /// `memory.retry`.
     pub fn retry(&mut self, layer: &str, at: Instant) -> Result<String> {
         self.store.write(|tx| work::retry(tx, layer, at)).map(|batches| json!({"batches": batches}).to_string())
-    }
-
-    /// `memory.rebuild`.
-    pub fn rebuild(&mut self, _at: Instant) -> Result<String> {
-        Err(Failure::unsupported("rebuild"))
     }
 }
 

@@ -100,6 +100,8 @@ struct Draft {
     shown: Vec<(String, u32)>,
     /// How often more scene text was asked for.
     rounds: u32,
+    /// Public ids of the atoms that were shown.
+    facts: Vec<String>,
 }
 
 /// What waits for L2 in a scope.
@@ -209,11 +211,14 @@ pub fn start(job: &mut Job<'_>, batch: &Batch) -> Result<Step> {
     if facts.is_empty() && outdated(job.tx, batch.scope)?.is_empty() {
         return Ok(Step::Done(Vec::new()));
     }
+    let mut draft: Draft = serde_json::from_str(&batch.draft).unwrap_or_default();
+    draft.facts = facts.iter().map(|fact| fact.uid.clone()).collect();
     if !job.models.llm.available {
+        // A rebuild asks which facts the rules had before them.
+        keep_draft(job.tx, batch.id, &draft)?;
         return rules::run(job, batch, &facts).map(Step::Done);
     }
     let scenes = pages::live(job.tx, batch.scope)?;
-    let mut draft: Draft = serde_json::from_str(&batch.draft).unwrap_or_default();
     let asked_for: Vec<&Page> = scenes.iter().filter(|scene| draft.shown.iter().any(|(uid, _)| *uid == scene.uid)).collect();
     let shown = if draft.rounds > 0 { asked_for } else { choose::scenes(job.tx, &scenes, &facts, &outdated(job.tx, batch.scope)?)? };
     draft.shown = shown.iter().map(|scene| (scene.uid.clone(), scene.number)).collect();
@@ -242,8 +247,7 @@ fn ask(job: &mut Job<'_>, batch: &Batch, facts: &[Fact], scenes: &[Page], draft:
         max_tokens: MAX_ANSWER_TOKENS,
         timeout_ms: TIMEOUT_MS,
     };
-    let draft = serde_json::to_string(draft).expect("a draft of strings and numbers serializes");
-    keep_draft(job.tx, batch.id, &draft)?;
+    keep_draft(job.tx, batch.id, draft)?;
     work::ask(job, batch.id, request)?;
     Ok(Step::Asked)
 }
@@ -260,14 +264,15 @@ pub(crate) fn last_problem(db: &Connection, batch: &Batch) -> Result<String> {
 }
 
 /// Keeps a draft without starting the attempts over.
-fn keep_draft(tx: &Transaction<'_>, batch: BatchId, draft: &str) -> Result<()> {
+fn keep_draft(tx: &Transaction<'_>, batch: BatchId, draft: &Draft) -> Result<()> {
+    let draft = serde_json::to_string(draft).expect("a draft of strings and numbers serializes");
     tx.prepare_cached("UPDATE batches SET draft = ?2 WHERE id = ?1").and_then(|mut update| update.execute(params![batch.0, draft])).map(|_| ()).map_err(failure)
 }
 
 /// Takes a model's answer.
 pub fn answered(job: &mut Job<'_>, batch: &Batch, text: &str) -> Result<Step> {
     let mut draft: Draft = serde_json::from_str(&batch.draft).unwrap_or_default();
-    let facts = taken(job.tx, batch.id)?;
+    let facts = shown_facts(job.tx, &draft)?;
     let scenes = pages::live(job.tx, batch.scope)?;
     let parsed = match answer::parse(text) {
         Ok(parsed) => parsed,
@@ -286,6 +291,28 @@ pub fn answered(job: &mut Job<'_>, batch: &Batch, text: &str) -> Result<Step> {
         crate::l3::request(job.tx, batch.scope, why, job.at)?;
     }
     Ok(Step::Done(changed))
+}
+
+/// Derives a batch's scenes again from what it was shown and the stored answer (none: the rules),
+/// without asking anybody. Batches derived in the order in which they were applied give the same pages.
+pub fn derive(job: &mut Job<'_>, batch: &Batch, answer: Option<&str>) -> Result<Step> {
+    match answer {
+        Some(text) => answered(job, batch, text),
+        None => {
+            let draft: Draft = serde_json::from_str(&batch.draft).unwrap_or_default();
+            let facts = shown_facts(job.tx, &draft)?;
+            rules::run(job, batch, &facts).map(Step::Done)
+        }
+    }
+}
+
+/// Returns the facts that a question showed, whether they are still believed or not.
+fn shown_facts(db: &Connection, draft: &Draft) -> Result<Vec<Fact>> {
+    let mut facts = Vec::new();
+    for uid in &draft.facts {
+        facts.extend(fact_by_uid(db, uid)?);
+    }
+    Ok(facts)
 }
 
 /// Answers a request for more scene text within the bound.

@@ -293,6 +293,14 @@ pub fn answered(job: &mut Job<'_>, batch: &Batch, text: &str) -> Result<Step> {
     Ok(Step::Done(changed))
 }
 
+/// Derives a batch's persona again from the stored answer (none: the rules), without asking anybody.
+pub fn derive(job: &mut Job<'_>, batch: &Batch, answer: Option<&str>) -> Result<Step> {
+    match answer {
+        Some(text) => answered(job, batch, text),
+        None => start(job, batch),
+    }
+}
+
 /// Returns the atoms that a question showed: those of the scenes, the persona and the instructions.
 fn shown_atoms(db: &Connection, scope: ScopeId, draft: &Draft, persona: Option<&Page>) -> Result<Vec<String>> {
     let mut atoms: Vec<String> = instructions(db, scope)?.into_iter().map(|fact| fact.uid).collect();

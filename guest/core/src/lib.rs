@@ -41,6 +41,7 @@ pub mod backup;
 pub mod export;
 pub mod forget;
 pub mod import;
+pub mod rebuild;
 
 pub mod inject;
 pub mod keyword;

@@ -98,6 +98,13 @@ impl Store {
     }
 }
 
+/// Returns an empty database of the current schema in memory, to derive rows in and throw away.
+pub fn scratch() -> Result<Connection> {
+    let mut db = Connection::open_in_memory().map_err(failure)?;
+    migrate::migrate(&mut db)?;
+    Ok(db)
+}
+
 /// Returns the refusal that a SQLite error means to a host.
 pub fn failure(error: rusqlite::Error) -> Failure {
     let code = match error.sqlite_error_code() {

@@ -330,3 +330,51 @@ fn every_layer_can_be_browsed_a_page_at_a_time() {
     assert!(space.engine.browse("nonsense", &Selector::default(), None, 10).is_err());
     assert!(space.engine.browse("atoms", &Selector::default(), None, 0).is_err());
 }
+
+#[test]
+fn a_rebuild_gets_identical_hashes_by_model_and_by_rules() {
+    let (mut space, _, porto) = full();
+    let report = json(space.engine.rebuild(space.at));
+    assert_eq!(report["identical"], true, "{report}");
+    assert_eq!((report["l1"]["rows"].as_u64(), report["l2"]["rows"].as_u64(), report["l3"]["rows"].as_u64()), (Some(3), Some(2), Some(1)), "{report}");
+    assert_eq!(report["l1"]["stored"], report["l1"]["derived"]);
+
+    // Human edits are inputs.
+    space.engine.edit("persona", "# Me\n\nI am Ana.", space.at).expect("edited");
+    space.engine.edit(&porto, "The user moved to Porto Alegre.", space.at).expect("edited");
+    space.at += SECOND;
+    let boat = space.learn("I bought a boat yesterday.", "episodic", "boat");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("boat", "Has a boat.", &boat)])));
+    let report = json(space.engine.rebuild(space.at));
+    assert_eq!(report["identical"], true, "{report}");
+
+    // A difference is shown.
+    space.engine.store().db().execute_batch(&format!("UPDATE atoms SET text = 'tampered' WHERE uid = '{boat}'")).expect("set");
+    let report = json(space.engine.rebuild(space.at));
+    assert_eq!((report["identical"].as_bool(), report["l1"]["differences"][0].as_str()), (Some(false), Some(boat.as_str())), "{report}");
+
+    let mut space = Space::new(false, config());
+    for line in ["I live in Porto.", "I prefer tea to coffee.", "I live in Lisbon.", "My name is Ana."] {
+        space.say(line);
+        space.tick(SECOND);
+        space.tick(60 * SECOND);
+    }
+    space.engine.flush(space.at).expect("flushed");
+    for _ in 0..3 {
+        space.tick(SECOND);
+    }
+    let report = json(space.engine.rebuild(space.at));
+    assert_eq!(report["identical"], true, "{report}");
+    assert!(report["batches"].as_u64().expect("a count") > 6, "{report}");
+}
+
+#[test]
+fn a_rebuild_after_a_forgetting_takes_the_rest_as_given() {
+    let (mut space, secret, _) = full();
+    let which = Selector { ids: vec![message_of(&space, &secret)], ..Selector::default() };
+    space.engine.forget(&which, true, space.at).expect("forgotten");
+    let report = json(space.engine.rebuild(space.at));
+    assert_eq!(report["l1"]["identical"], true, "{report}");
+    assert!(report["given"].as_u64().expect("a count") > 0, "{report}");
+}

@@ -48,6 +48,10 @@ impl Cascade {
 pub(super) fn run(tx: &Transaction<'_>, calendar: &Calendar, doomed: &Doomed, at: Instant) -> Result<Cascade> {
     let mut cascade = Cascade::default();
     let mut doomed = doomed.clone();
+    for uid in uids(tx, "atoms", &doomed.atoms)? {
+        // Its messages may stay: a rebuild must not make it again.
+        execute(tx, "INSERT OR IGNORE INTO forgotten (identity, at) VALUES (?1, ?2)", params![uid, at as i64])?;
+    }
     spread(tx, &mut doomed)?;
     collect(tx, &doomed, &mut cascade)?;
     mirrors(tx, calendar, &doomed)?;
