@@ -1,6 +1,6 @@
 // When to read the transcript, and how what was read reaches the engine.
 import { within } from './deadline.js';
-import { excludedSession, excludedTurn } from './rules.js';
+import { continuesTurn, excludedSession, excludedTurn } from './rules.js';
 import { describeSession, scopeOf } from './sessions.js';
 import { drainSession, toMessage } from './transcript.js';
 
@@ -103,7 +103,10 @@ export class Capture {
     let skipping;
     const messages = [];
     for (const row of rows) {
-      if (row.message.role === 'user') skipping = excludedTurn(this.settings.capture, row.message);
+      if (row.message.role === 'user') {
+        if (continuesTurn(row.message)) continue;
+        skipping = excludedTurn(this.settings.capture, row.message);
+      }
       const message = skipping ? undefined : toMessage(row, session);
       if (message && message.atMs >= floorMs) messages.push(message);
     }

@@ -12,6 +12,9 @@ import { textOf } from './transcript.js';
 /** Results already handed over, by call id, so that the two seams do not store one twice. */
 const MAX_KNOWN_CALLS = 2_000;
 
+/** A rough measure for text that is not the engine's to count. */
+const CHARS_PER_TOKEN = 4;
+
 /** What OpenClaw asks of a context engine that takes part in durable turns. */
 const TRANSCRIPT_SEMANTICS = { currentTurnFence: 'before-current-turn-entry-v1', turnAdvancementIdempotency: 'atomic-idempotent-v1' };
 
@@ -25,7 +28,7 @@ export function registerToolResults(api, { space, settings, health, log, active 
     health.set('offload', false, 'not granted: `openclaw strata setup` asks for access to conversations');
     return;
   }
-  const known = (space.toolCalls ??= new Map());
+  const known = space.toolCalls;
   const store = async ({ sessionKey, agentId, toolCallId, toolName, args, output, isError, durationMs }) => {
     if (!sessionKey || !toolCallId || known.has(toolCallId) || excludedSession(settings.capture, sessionKey, space.runs.get(sessionKey)?.trigger)) return;
     known.set(toolCallId, true);
@@ -84,6 +87,16 @@ export function registerToolResults(api, { space, settings, health, log, active 
   });
 }
 
+/** Notes how large the prompt is beside its messages, so that the engine knows what room they have. */
+export function registerOverhead(api, { space, settings }) {
+  if (!settings.offload.enabled) return;
+  api.on('llm_input', (event, ctx) => {
+    if (!ctx.sessionKey) return;
+    const tools = event.tools ? JSON.stringify(event.tools).length : 0;
+    space.remember(space.overheads, ctx.sessionKey, Math.ceil(((event.systemPrompt?.length ?? 0) + tools) / CHARS_PER_TOKEN));
+  });
+}
+
 /** Registers the context engine; whether it is used is the slot's decision. */
 export function registerContextEngine(api, { space, settings, health, log, capture, version, active }) {
   const selected = api.config?.plugins?.slots?.contextEngine;
@@ -109,7 +122,7 @@ export function registerContextEngine(api, { space, settings, health, log, captu
         scope: scopeOf(params.sessionKey, undefined, space.runs.get(params.sessionKey)?.owner),
         messagesJson: JSON.stringify(params.messages),
         windowTokens: params.tokenBudget ?? settings.offload.defaultContextWindow,
-        overheadTokens: 0,
+        overheadTokens: space.overheads.get(params.sessionKey) ?? 0,
         model: params.model ?? '',
         at: Date.now(),
       };
@@ -146,7 +159,7 @@ async function memorySection({ availableTools, citationsMode, sessionKey }) {
   return buildMemorySystemPromptAddition?.({ availableTools: availableTools ?? new Set(), citationsMode, agentSessionKey: sessionKey });
 }
 
-/** A rough size for the host when the list is passed through: four characters a token. */
+/** A rough size for the host when the list is passed through. */
 function estimate(messages) {
-  return Math.ceil(JSON.stringify(messages).length / 4);
+  return Math.ceil(JSON.stringify(messages).length / CHARS_PER_TOKEN);
 }

@@ -8,7 +8,7 @@ import { registerCommands } from './cli.js';
 import { openEngine } from './engine.js';
 import { Health } from './health.js';
 import { hostModel } from './model.js';
-import { registerContextEngine, registerToolResults } from './offload.js';
+import { registerContextEngine, registerOverhead, registerToolResults } from './offload.js';
 import { promptHandler } from './prompt.js';
 import { excludedSession } from './rules.js';
 import { scopeOf } from './sessions.js';
@@ -47,6 +47,7 @@ export function register(api, version) {
   registerTools(api, parts);
   registerMemorySlot(api, parts);
   registerToolResults(api, parts);
+  registerOverhead(api, parts);
   registerContextEngine(api, { ...parts, capture });
 
   api.on('before_prompt_build', promptHandler({ ...parts, onRun: (ctx) => capture.onRun(ctx) }));

@@ -4,6 +4,9 @@ import { describeSession } from './sessions.js';
 /** Tools through which OpenClaw's own memory re-enters a conversation; their text is not what a user said. */
 const MEMORY_SOURCES = new Set(['memory_search', 'memory_get']);
 
+/** The note by which OpenClaw has a run go on that a restart cut off; its answer is the answer to the person. */
+const CONTINUATION = 'main_session_restart_recovery';
+
 /** Replies by which an OpenClaw agent says that it has nothing to say. */
 const SILENT_REPLIES = new Set(['NO_REPLY', 'HEARTBEAT_OK']);
 
@@ -45,6 +48,11 @@ export function excludedTurn(rules, message) {
   const names = [meta.senderId, meta.senderUsername, meta.senderName].filter(Boolean);
   if (rules.excludeSenders.some((glob) => names.some((name) => matchesGlob(glob, name)))) return 'sender is excluded';
   return undefined;
+}
+
+/** Returns true for a user-role message that is not a turn of its own, but has an earlier turn go on. */
+export function continuesTurn(message) {
+  return message.provenance?.kind === 'internal_system' && message.provenance.sourceTool === CONTINUATION;
 }
 
 /** Returns true when an assistant's text only says that it has nothing to say. */

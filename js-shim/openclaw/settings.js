@@ -43,7 +43,7 @@ export function readSettings(config, stateDir) {
     embedding: embeddingSettings(embedding),
     offload: { enabled: offload.enabled ?? true, defaultContextWindow: offload.defaultContextWindow ?? 200_000 },
     toolVisibility: tools.visibility ?? 'direct',
-    engine: block,
+    engine: forEngine(block),
     unused: UNUSED.filter((key) => key in block && !(key === 'storeBackend' && block[key] === 'sqlite') && !(key === 'report' && !block[key]?.enabled)),
   };
 }
@@ -65,6 +65,12 @@ export function engineSettings(block, known) {
   // The reference calls vector search `embedding`.
   if (out.recall?.strategy === 'embedding') out.recall.strategy = 'vector';
   return out;
+}
+
+/** The block with the reference's names replaced where ours say more. */
+function forEngine(block) {
+  if (block.offload?.offloadRetentionDays === undefined) return block;
+  return { ...block, offload: { retentionDays: block.offload.offloadRetentionDays, ...block.offload } };
 }
 
 /** Which model works for the memory: the host's ("host"), an endpoint of its own ("endpoint"), or none. */

@@ -56,6 +56,10 @@ class Space {
     this.runs = new Map();
     /** The last stable prompt part of each scope: served when recall is late, so that prompt caches hold. */
     this.stable = new Map();
+    /** Tokens of a session's prompt beside its messages. */
+    this.overheads = new Map();
+    /** Tool calls whose results were handed over. */
+    this.toolCalls = new Map();
   }
 
   /** The capture book; read when it is first needed, because most command-line processes never do. */

@@ -3,7 +3,7 @@
 // Hooks tell *when* something happened; the stored transcript tells *what*. `agent_end` carries messages
 // without ids, the transcript feed leaves out tool results, and neither survives a killed process, so every
 // trigger leads here: read the rows after the cursor, hand them over with their entry ids, move the cursor.
-import { excludedTurn, isSilentReply } from './rules.js';
+import { continuesTurn, excludedTurn, isSilentReply } from './rules.js';
 import { describeSession } from './sessions.js';
 
 /** Rows asked for at once; a session of thousands is read in pages, and memory is bounded by one page. */
@@ -57,7 +57,10 @@ export async function drainSession(read, book, identity, { rules, floorMs, deliv
     }
     const messages = [];
     for (const row of page.entries) {
-      if (row.role === 'user') skipping = excludedTurn(rules, row.message);
+      if (row.role === 'user') {
+        if (continuesTurn(row.message)) continue;
+        skipping = excludedTurn(rules, row.message);
+      }
       const message = skipping ? undefined : toMessage(row, session);
       if (message?.role === 'tool' && !rules.tools) continue;
       const why = skipping ?? (message && Date.parse(row.createdAt) < floorMs ? 'said before memory was switched on' : undefined);

@@ -20,13 +20,10 @@ export function purposeOf(request) {
   const name = request.body.response_format?.json_schema?.name;
   if (name) return name.replaceAll('_', '-');
   const known = [
-    ['l1-extract', 'You keep the long-term memory of an assistant'],
-    ['l1-settle', 'settle'],
-    ['l2-scenes', 'scene'],
-    ['l3-persona', 'persona'],
-    ['offload-summary', 'summar'],
-    ['offload-boundary', 'same task'],
-    ['offload-canvas', 'canvas'],
+    ['l1-extract', 'You keep the long-term memory of an assistant.'],
+    ['l1-settle', 'You keep the long-term memory of an assistant consistent.'],
+    ['l2-scenes', 'You keep the scene pages of a memory.'],
+    ['l3-persona', 'You write the profile of one user'],
   ];
   return request.kind === 'plain' ? known.find(([, words]) => request.system.includes(words))?.[0] : undefined;
 }
@@ -39,7 +36,7 @@ const STATEMENTS = [
 ];
 
 /** The engine's L1 as a good model would answer it: one memory a user statement, quoted letter by letter. */
-export const extracts = (request) => {
+const extracts = (request) => {
   if (purposeOf(request) !== 'l1-extract') return undefined;
   const prompt = textOf(request.body.messages.at(-1).content);
   const lines = prompt
@@ -54,8 +51,43 @@ export const extracts = (request) => {
   return { text: JSON.stringify({ scenes: memories.length ? [{ scene: 'the user introduces themselves to the assistant', memories }] : [] }) };
 };
 
-/** The engine's other requests: nothing to settle, no scene, no persona. An empty object is data, not an error. */
-export const otherMemoryWork = (request) => (purposeOf(request) ? { text: '{}' } : undefined);
+/** Conflicts: everything new is stored beside what is known. */
+const settles = (request) => {
+  if (purposeOf(request) !== 'l1-settle') return undefined;
+  const ids = [...new Set(promptOf(request).match(/(?<="id": ?")n\d+/gu) ?? [])];
+  return json({ decisions: ids.map((id) => ({ new: id, action: 'store', targets: [], content: '', type: '', priority: 0 })) });
+};
+
+/** Scenes: one page about the user, which rests on every fact that is shown. */
+const tellsScenes = (request) => {
+  if (purposeOf(request) !== 'l2-scenes') return undefined;
+  const atoms = atomsOf(request);
+  const page = { summary: 'Who the user is, where they live and how they want to be answered.', paragraphs: [{ text: 'What the user said about themselves.', atoms }] };
+  const file = /[\w-]+\.md/u.exec(promptOf(request))?.[0];
+  if (atoms.length === 0) return json({ operations: [] });
+  return json({ operations: [file ? { op: 'update', scene: file, ...page } : { op: 'create', name: 'about-the-user', ...page }] });
+};
+
+/** The persona: one statement that rests on every fact that is shown. */
+const portrays = (request) => {
+  if (purposeOf(request) !== 'l3-persona') return undefined;
+  return json({ sections: [{ heading: 'In one breath', statements: [{ text: 'Zoltan of Lisbon, who likes things metric.', atoms: atomsOf(request) }] }] });
+};
+
+/** All that the engine asks of a model; what has no answer of its own gets an empty object, which is data and no error. */
+export const memoryWork = (request) => extracts(request) ?? settles(request) ?? tellsScenes(request) ?? portrays(request) ?? (purposeOf(request) ? { text: '{}' } : undefined);
+
+function promptOf(request) {
+  return textOf(request.body.messages.at(-1).content);
+}
+
+function atomsOf(request) {
+  return [...new Set(promptOf(request).match(/\ba_[0-9a-f]+/gu) ?? [])];
+}
+
+function json(value) {
+  return { text: JSON.stringify(value) };
+}
 
 function parsed(line) {
   try {

@@ -12,7 +12,7 @@ import { ensureOpenClaw } from './deps.mjs';
 import { faults } from './scenarios/faults.mjs';
 import { latency } from './scenarios/latency.mjs';
 import { offload } from './scenarios/offload.mjs';
-import { remembers } from './scenarios/remembers.mjs';
+import { acquainted, remembers } from './scenarios/remembers.mjs';
 import { restarts } from './scenarios/restarts.mjs';
 import { packPlugin, runDirectory } from './stage.mjs';
 
@@ -31,7 +31,7 @@ try {
   for (const line of wanted.includes('node26') ? ['24', '26'] : ['24']) ensureOpenClaw(line);
   const tgz = values.tgz ?? packPlugin(root);
   if (wanted.some((name) => ['remembers', 'offload', 'restarts', 'faults', 'latency'].includes(name))) {
-    const place = await remembers(checks, { line: '24', tgz, root });
+    const place = wanted.includes('remembers') ? await remembers(checks, { line: '24', tgz, root }) : await acquainted({ line: '24', tgz, root });
     try {
       if (wanted.includes('offload')) await offload(checks, place);
       if (wanted.includes('restarts')) await restarts(checks, place);

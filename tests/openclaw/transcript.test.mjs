@@ -77,6 +77,20 @@ test('a turn that is left out stays out when a page ends in its middle', async (
   );
 });
 
+test('the answer to a person is kept when a restart cut the run off and OpenClaw had it go on', async () => {
+  const rows = [
+    row('1', 'user', 'how far is it?'),
+    row('2', 'user', 'Continue.', { provenance: { kind: 'internal_system', sourceTool: 'main_session_restart_recovery' } }),
+    row('3', 'assistant', 'two miles'),
+  ];
+  const seen = [];
+  await drainSession(reader(rows), book().open(), IDENTITY, { rules: RULES, floorMs: 0, deliver: async (list) => seen.push(...list) });
+  assert.deepEqual(
+    seen.map(({ id }) => id),
+    ['1', '3'],
+  );
+});
+
 test('a transcript that was replaced is read from its start, with the same ids', async () => {
   const { open } = book();
   const b = open();

@@ -1,7 +1,7 @@
 // The main job: what is said in one session is in the model's request in another.
 import fs from 'node:fs';
 import path from 'node:path';
-import { acknowledge, callsOn, extracts, hostChores, otherMemoryWork } from '../replies.mjs';
+import { acknowledge, callsOn, hostChores, memoryWork } from '../replies.mjs';
 import { Ledger, ask, injectedSystem, recalled, stage, status } from '../stage.mjs';
 
 /** What the user says in session 1, and the words by which session 2 asks for it. */
@@ -12,12 +12,28 @@ const FACTS = [
   { says: 'Always give measurements in metric units.', asks: 'Which units should measurements have?', word: 'metric' },
 ];
 
+/** Returns a running stage whose user has said the facts; for scenarios that are run without this one. */
+export async function acquainted({ line, tgz, root }) {
+  const place = await stage({ name: `node${line}`, line, tgz, root });
+  answers(place);
+  await place.host.start();
+  for (const { says } of FACTS) await place.ledger.turn('agent:main:one', says);
+  await ask(place.host, 'flush');
+  return place;
+}
+
+/** The mock's rules, and the ledger of what is said. */
+function answers(place) {
+  place.ledger = new Ledger(place.host);
+  const lookUp = callsOn('look it up', [{ name: 'memory_search', args: { query: 'allergic' } }]);
+  place.model.rules.push(memoryWork, hostChores, lookUp, acknowledge);
+}
+
 /** Installs, asks for the grant, talks in two sessions, lets the model call tools. Returns the running stage. */
 export async function remembers(checks, { line, tgz, root }) {
   const place = await stage({ name: `node${line}`, line, tgz, root, granted: false });
   const { model, host } = place;
-  place.ledger = new Ledger(host);
-  model.rules.push(extracts, otherMemoryWork, hostChores, callsOn('look it up', [{ name: 'memory_search', args: { query: 'allergic' } }]), acknowledge);
+  answers(place);
 
   await checks.scenario(`Node ${line}: install`, async () => {
     checks.that('the package is small', fs.statSync(tgz).size < 4 << 20, `${fs.statSync(tgz).size} bytes`);
