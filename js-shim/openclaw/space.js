@@ -122,7 +122,8 @@ class Space {
 
   async #establish() {
     await this.predecessor;
-    const deadline = Date.now() + BUSY_PATIENCE_MS;
+    // Once it is known that somebody else is in for longer, a prompt is not kept waiting again.
+    const deadline = Date.now() + (this.lastFailure ? 0 : BUSY_PATIENCE_MS);
     for (;;) {
       try {
         const link = (await this.#asGuest()) ?? (await this.#asOwner());

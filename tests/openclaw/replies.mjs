@@ -62,7 +62,10 @@ const settles = (request) => {
 const tellsScenes = (request) => {
   if (purposeOf(request) !== 'l2-scenes') return undefined;
   const atoms = atomsOf(request);
-  const page = { summary: 'Who the user is, where they live and how they want to be answered.', paragraphs: [{ text: 'What the user said about themselves.', atoms }] };
+  const page = {
+    summary: 'Who the user is, where they live and how they want to be answered.',
+    paragraphs: [{ text: 'What the user said about themselves.', atoms }],
+  };
   const file = /[\w-]+\.md/u.exec(promptOf(request))?.[0];
   if (atoms.length === 0) return json({ operations: [] });
   return json({ operations: [file ? { op: 'update', scene: file, ...page } : { op: 'create', name: 'about-the-user', ...page }] });
@@ -75,7 +78,8 @@ const portrays = (request) => {
 };
 
 /** All that the engine asks of a model; what has no answer of its own gets an empty object, which is data and no error. */
-export const memoryWork = (request) => extracts(request) ?? settles(request) ?? tellsScenes(request) ?? portrays(request) ?? (purposeOf(request) ? { text: '{}' } : undefined);
+export const memoryWork = (request) =>
+  extracts(request) ?? settles(request) ?? tellsScenes(request) ?? portrays(request) ?? (purposeOf(request) ? { text: '{}' } : undefined);
 
 function promptOf(request) {
   return textOf(request.body.messages.at(-1).content);

@@ -82,6 +82,8 @@ function drillDown(request) {
 function stored(host) {
   const dir = path.join(host.stateDir, 'strata', 'memory', 'refs');
   const files = fs.existsSync(dir) ? fs.readdirSync(dir, { recursive: true }).map((file) => path.join(dir, file)) : [];
-  const contents = files.filter((file) => fs.statSync(file).isFile()).map((file) => (file.endsWith('.gz') ? gunzipSync(fs.readFileSync(file)) : fs.readFileSync(file)).toString('utf8'));
+  const contents = files
+    .filter((file) => fs.statSync(file).isFile())
+    .map((file) => (file.endsWith('.gz') ? gunzipSync(fs.readFileSync(file)) : fs.readFileSync(file)).toString('utf8'));
   return Array.from({ length: FILES }, (_, n) => n + 1).filter((n) => contents.some((content) => content.includes(needle(n))));
 }

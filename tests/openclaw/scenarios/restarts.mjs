@@ -26,13 +26,17 @@ export async function restarts(checks, { host, model, ledger }) {
     await pause(MID_TURN_MS);
     // OpenClaw does not replace a plugin whose turn is under way, and says so; it is asked again until it does.
     let refusals = 0;
-    const reload = await host.until('the plugin is reloaded', async () => {
-      const run = await host.cli(['plugins', 'reload', 'strata']);
-      if (run.code === 0) return run;
-      if (!run.stderr.includes('active retained work')) throw new Error(run.stderr);
-      refusals += 1;
-      return undefined;
-    }, 300_000);
+    const reload = await host.until(
+      'the plugin is reloaded',
+      async () => {
+        const run = await host.cli(['plugins', 'reload', 'strata']);
+        if (run.code === 0) return run;
+        if (!run.stderr.includes('active retained work')) throw new Error(run.stderr);
+        refusals += 1;
+        return undefined;
+      },
+      300_000,
+    );
     checks.that('the plugin reloads', reload.code === 0, reload);
     checks.figure('refused while the turn was under way', refusals);
     const answer = await turn;
@@ -60,10 +64,14 @@ export async function restarts(checks, { host, model, ledger }) {
       if (await mentions(host, session, slow(n))) ledger.note(slow(n), answer.status === 200 ? 1 : undefined);
       const question = `After number ${n}: which bicycle have I bought in Porto?`;
       // Right after a crash OpenClaw itself resumes the session, and tells a turn that comes in between to come again.
-      const after = await host.until('the session takes turns again', async () => {
-        const turn = await host.turn(session, question);
-        return turn.status === 200 ? turn : undefined;
-      }, 120_000);
+      const after = await host.until(
+        'the session takes turns again',
+        async () => {
+          const turn = await host.turn(session, question);
+          return turn.status === 200 ? turn : undefined;
+        },
+        120_000,
+      );
       ledger.note(question, 1);
       checks.that('the next turn works', after.status === 200, after.body);
       const request = model.agentRequests(question).at(-1);
@@ -85,7 +93,11 @@ export async function restarts(checks, { host, model, ledger }) {
       const turn = await host.turn('agent:main:held', text);
       checks.that('a turn works while a foreign process holds the directory', turn.status === 200, turn.body);
       const request = model.agentRequests(text).at(-1);
-      checks.that('the prompt says that memory is impaired', request.system.includes('<memory-health>') && request.system.includes('busy'), request.system.slice(-1_500));
+      checks.that(
+        'the prompt says that memory is impaired',
+        request.system.includes('<memory-health>') && request.system.includes('busy'),
+        request.system.slice(-1_500),
+      );
       const status = await host.cli(['strata', 'status']);
       checks.that('status says who is in', status.code === 1 && status.stdout.includes('busy'), status);
       ledger.note(text, 1);

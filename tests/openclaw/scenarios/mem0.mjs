@@ -1,0 +1,182 @@
+// The same thirty facts, stated and asked, with this plugin and with @mem0/openclaw-mem0 (self-hosted).
+//
+// Both get the same OpenClaw, the same mock model, and a perfect extractor: whatever fact is in the messages
+// that a plugin sends to the model comes back as one memory, word for word. What differs is what each does
+// with it. mem0's embeddings come from the mock (bags of words); ours are built in.
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { OpenClaw } from '../gateway.mjs';
+import { startMockModel, textOf } from '../mock-model.mjs';
+import { acknowledge, hostChores, memoryWork, purposeOf } from '../replies.mjs';
+import { ask, stage } from '../stage.mjs';
+
+const FACTS = JSON.parse(fs.readFileSync(new URL('../facts.json', import.meta.url), 'utf8'));
+const MEM0 = '@mem0/openclaw-mem0@1.0.16';
+/** The size of vectors that mem0 asks of an embedder when it is not told otherwise. */
+const MEM0_DIMENSIONS = 1536;
+/** Longest wait for background work after everything was said. */
+const SETTLE_MS = 120_000;
+
+/** Runs OpenClaw without a memory, with ours and with mem0, one after the other. */
+export async function sideBySide(checks, { tgz, root }) {
+  const results = [];
+  for (const [name, open] of [
+    ['no memory', () => bare(root)],
+    ['strata', () => ours(tgz, root)],
+    ['mem0 1.0.16', () => mem0(root)],
+  ]) {
+    await checks.scenario(`thirty facts: ${name}`, async () => {
+      const place = await open();
+      try {
+        results.push({ name, ...(await converse(place)) });
+      } finally {
+        await place.end();
+      }
+      const { found, inject, turnMs } = results.at(-1);
+      checks.figure(name, `${found} of ${FACTS.length} facts in the request that asks; ${inject} characters of prompt; median turn ${turnMs} ms`);
+    });
+  }
+  const [plain, strata, other] = results;
+  if (!plain || !strata || !other) return;
+  const tokens = (result) => Math.round((result.inject - plain.inject) / 4);
+  checks.figure('strata', `${strata.found}/${FACTS.length} facts, about ${tokens(strata)} tokens injected, +${strata.turnMs - plain.turnMs} ms a turn`);
+  checks.figure('mem0', `${other.found}/${FACTS.length} facts, about ${tokens(other)} tokens injected, +${other.turnMs - plain.turnMs} ms a turn`);
+  checks.that('strata brings at least as many facts as mem0', strata.found >= other.found, results);
+}
+
+/** States every fact in one session, waits for background work, and asks each in a session of its own. */
+async function converse({ host, model, settled }) {
+  await host.start();
+  for (const { says } of FACTS) await host.turn('agent:main:stating', says);
+  await settled(host, model);
+  const durations = [];
+  let found = 0;
+  let inject = 0;
+  const missed = [];
+  for (const [n, { asks, word }] of FACTS.entries()) {
+    const turn = await host.turn(`agent:main:asking-${n}`, asks);
+    durations.push(turn.ms);
+    const request = model.requests.filter((r) => r.kind === 'agent' && r.question.includes(asks)).at(0);
+    if (!request) throw new Error(`the model was not asked ${asks}: ${JSON.stringify(turn.body)}`);
+    const prompt = request.body.messages.map((m) => textOf(m.content)).join('\n');
+    inject += prompt.length;
+    if (prompt.includes(word)) found += 1;
+    else missed.push(asks);
+  }
+  if (missed.length) console.log(`  missed: ${missed.join(' | ')}`);
+  durations.sort((a, b) => a - b);
+  return { found, inject: Math.round(inject / FACTS.length), turnMs: Math.round(durations[Math.floor(durations.length / 2)]) };
+}
+
+/** A perfect extractor for either plugin's prompt: the facts that stand in its new messages. */
+function factsIn(text) {
+  return FACTS.map(({ says }) => says).filter((says) => text.includes(says));
+}
+
+const strataExtractor = (request) => {
+  if (purposeOf(request) !== 'l1-extract') return undefined;
+  const prompt = textOf(request.body.messages.at(-1).content);
+  const fresh = prompt.slice(Math.max(prompt.lastIndexOf('New messages'), 0));
+  const lines = fresh.split('\n').flatMap((line) => {
+    try {
+      return [JSON.parse(line)];
+    } catch {
+      return [];
+    }
+  });
+  const memories = factsIn(fresh).map((says) => ({
+    content: says,
+    type: 'persona',
+    priority: 90,
+    sources: [{ id: lines.find(({ text }) => text === says)?.id, quote: says }],
+    start: '',
+    end: '',
+  }));
+  return { text: JSON.stringify({ scenes: memories.length ? [{ scene: 'the user tells about themselves', memories }] : [] }) };
+};
+
+const mem0Extractor = (request) => {
+  if (!request.system.includes('Memory Extractor')) return undefined;
+  const prompt = textOf(request.body.messages.at(-1).content);
+  const fresh = prompt.slice(prompt.indexOf('## New Messages'));
+  return { text: JSON.stringify({ memory: factsIn(fresh).map((text, n) => ({ id: String(n), text })) }) };
+};
+
+async function bare(root) {
+  const model = await startMockModel();
+  model.rules.push(hostChores, acknowledge);
+  const host = await OpenClaw.create({ name: 'bare', model, root, plugins: { slots: { memory: 'none' } } });
+  return { host, model, settled: async () => undefined, end: () => ended(host, model) };
+}
+
+async function ours(tgz, root) {
+  const place = await stage({ name: 'strata', line: '24', tgz, root });
+  place.model.rules.push(strataExtractor, memoryWork, hostChores, acknowledge);
+  const settled = async (host) => {
+    await ask(host, 'flush');
+    await host.until('all facts are distilled', async () => (await ask(host, 'status')).atoms >= FACTS.length, SETTLE_MS).catch(() => undefined);
+  };
+  return { ...place, settled };
+}
+
+async function mem0(root) {
+  const model = await startMockModel({ embeddingDimensions: MEM0_DIMENSIONS });
+  model.rules.push(mem0Extractor, hostChores, acknowledge);
+  const host = await OpenClaw.create({ name: 'mem0', model, root });
+  const install = await host.cli(['plugins', 'install', MEM0, '--force', '--accept-capabilities']);
+  if (install.code !== 0) throw new Error(`mem0 does not install: ${install.stdout}\n${install.stderr}`);
+  replaceNativeStore(host.stateDir);
+  const service = { apiKey: 'mock-key', baseURL: model.baseUrl };
+  host.editConfig((config) => {
+    config.plugins.slots = { ...config.plugins.slots, memory: 'openclaw-mem0' };
+    config.plugins.entries['openclaw-mem0'] = {
+      enabled: true,
+      hooks: { allowConversationAccess: true },
+      config: {
+        mode: 'open-source',
+        userId: 'owner',
+        autoCapture: true,
+        autoRecall: true,
+        oss: {
+          embedder: { provider: 'openai', config: { ...service, model: 'mock-embedding' } },
+          llm: { provider: 'openai', config: { ...service, model: 'mock-1' } },
+          vectorStore: { provider: 'memory', config: { dimension: MEM0_DIMENSIONS, dbPath: path.join(host.dir, 'mem0.db') } },
+          historyDbPath: path.join(host.dir, 'mem0-history.db'),
+        },
+      },
+    };
+  });
+  // It captures in the background without saying when it is done; half a minute after the last turn it is.
+  const settled = () => new Promise((resolve) => setTimeout(resolve, 30_000));
+  return { host, model, settled, end: () => ended(host, model) };
+}
+
+/**
+ * mem0's own vector store needs a native module, and OpenClaw installs plugins without install scripts, so it
+ * cannot open. Node's own SQLite in its place lets it work here.
+ */
+function replaceNativeStore(stateDir) {
+  const found = spawnSync('find', [stateDir, '-type', 'd', '-path', '*/node_modules/better-sqlite3', '-not', '-path', '*/tmp/*'], { encoding: 'utf8' });
+  for (const dir of found.stdout.trim().split('\n').filter(Boolean)) {
+    fs.writeFileSync(
+      path.join(dir, 'lib', 'index.js'),
+      `const { DatabaseSync } = require('node:sqlite');
+module.exports = class Database extends DatabaseSync {
+  pragma(text) { return this.prepare('PRAGMA ' + text).all(); }
+  transaction(work) {
+    return (...values) => {
+      this.exec('BEGIN');
+      try { const result = work(...values); this.exec('COMMIT'); return result; } catch (error) { this.exec('ROLLBACK'); throw error; }
+    };
+  }
+};
+`,
+    );
+  }
+}
+
+async function ended(host, model) {
+  await host.dispose();
+  await model.close();
+}
