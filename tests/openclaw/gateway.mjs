@@ -7,12 +7,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { ensureOpenClaw } from './deps.mjs';
 
-/** Longest wait for a gateway to become ready; measured 25 to 55 s on two busy cores. */
-const READY_TIMEOUT_MS = 180_000;
+/** Longest wait for a gateway to become ready; measured 23 s on two idle cores, 90 s with a load of 20. */
+const READY_TIMEOUT_MS = 300_000;
 /** Longest wait for one command of OpenClaw's command line. */
-const CLI_TIMEOUT_MS = 180_000;
+const CLI_TIMEOUT_MS = 300_000;
 /** Longest wait for one agent turn. */
-const TURN_TIMEOUT_MS = 180_000;
+const TURN_TIMEOUT_MS = 300_000;
 /** Longest wait for an orderly stop before the process is killed. */
 const STOP_TIMEOUT_MS = 30_000;
 
