@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store};
 use crate::work::{self, Job};
-use crate::{inject, l0, schedule, status, tools, trace};
+use crate::{inject, l0, retention, schedule, status, tools, trace};
 use serde_json::json;
 use std::rc::Rc;
 
@@ -50,6 +50,7 @@ impl Engine {
     pub fn open(disk: Rc<dyn Disk>, config_json: &str, models: Models, at: Instant) -> Result<(Self, Opened)> {
         let settings = Settings::parse(config_json)?;
         let calendar = Calendar::new(&settings.timezone.0)?;
+        retention::check(&settings.capture, &calendar)?;
         let lock = SpaceLock::claim(Rc::clone(&disk), &settings, at)?;
         let (store, resumed_requests) = match open_store(disk) {
             Ok(opened) => opened,
@@ -164,8 +165,9 @@ impl Engine {
         let beat = self.lock.beat(now)?;
         self.look(now);
         let work = self.work(now, schedule::tick)?;
+        let cleanup = self.retain(now)?;
         self.show(now);
-        Ok([beat, work].into_iter().flatten().min())
+        Ok([beat, work, cleanup].into_iter().flatten().min())
     }
 
     /// `work.complete`.

@@ -151,6 +151,9 @@ fn note(store: &Store) -> Result<Option<Note>> {
         .transpose()
 }
 
+pub(crate) use cascade::clamp_cursors;
+pub(crate) use index::{forget_atom as unindex_atom, forget_message as unindex_message, purge as purge_index};
+
 /// Folds the WAL into the database and empties it.
 pub(crate) fn checkpoint(store: &mut Store) -> Result<()> {
     store.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failure)

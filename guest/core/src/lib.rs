@@ -42,6 +42,7 @@ pub mod export;
 pub mod forget;
 pub mod import;
 pub mod rebuild;
+pub mod retention;
 
 pub mod inject;
 pub mod keyword;

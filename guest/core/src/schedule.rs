@@ -384,6 +384,25 @@ pub fn backlog(db: &Connection, settings: &settings::Settings) -> Result<Backlog
     Ok(Backlog { messages, since: since.map(|at| at as Instant), due_at: due.0 })
 }
 
+/// Returns what waits for L2 and L3 and since when, for `status`. Sessions count as active.
+pub fn waiting_pages(db: &Connection, settings: &settings::Settings, has_model: bool) -> Result<serde_json::Value> {
+    let mut scenes = Vec::new();
+    for waiting in l2::waiting(db)? {
+        scenes.push(serde_json::json!({
+            "scope": waiting.scope.0,
+            "atoms": waiting.atoms,
+            "since": waiting.since,
+            "due-at": scenes_due_at(db, &waiting, &settings.pipeline, waiting.active_at)?,
+            "upkeep": waiting.upkeep,
+        }));
+    }
+    let mut personas = Vec::new();
+    for waiting in l3::waiting(db, settings, has_model)? {
+        personas.push(serde_json::json!({"scope": waiting.scope.0, "trigger": waiting.trigger.word(), "since": waiting.since}));
+    }
+    Ok(serde_json::json!({"l2": scenes, "l3": personas}))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

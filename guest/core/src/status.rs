@@ -4,7 +4,7 @@ use crate::contract::Result;
 use crate::engine::Models;
 use crate::settings::Settings;
 use crate::store::{SCHEMA_VERSION, failure};
-use crate::{schedule, work};
+use crate::{retention, schedule, work};
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
@@ -20,6 +20,7 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<V
         let layer = batches.entry(layer).or_insert_with(|| json!({}));
         layer[state] = number.into();
     }
+    let pages = schedule::waiting_pages(db, settings, models.llm.available)?;
     Ok(json!({
         "messages": count("SELECT count(*) FROM messages")?,
         "sessions": count("SELECT count(*) FROM sessions")?,
@@ -29,9 +30,27 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<V
         "atoms-by-origin": tally(db, "SELECT origin, count(*) FROM atoms WHERE believed_to IS NULL GROUP BY origin ORDER BY origin")?,
         "waiting": {
             "l1": {"messages": backlog.messages, "since": backlog.since, "due-at": backlog.due_at},
+            "l2": pages["l2"],
+            "l3": pages["l3"],
             "requests": waiting_requests(db)?,
             "retries": waiting_retries(db)?,
         },
+        "scenes": count("SELECT count(*) FROM pages WHERE kind = 'scene' AND archived_at IS NULL")?,
+        "scenes-archived": count("SELECT count(*) FROM pages WHERE kind = 'scene' AND archived_at IS NOT NULL")?,
+        "personas": count("SELECT count(*) FROM pages WHERE kind = 'persona'")?,
+        "files": {
+            "behind": count("SELECT count(*) FROM projections WHERE stale = 1")?,
+            "edits-by-humans": count("SELECT count(*) FROM revisions WHERE author = 'human'")?,
+            "conflicts": listed(
+                db,
+                "SELECT uid || '@' || number, uid || '@' || beats, revisions.at FROM revisions JOIN pages ON pages.id = page
+                  WHERE beats IS NOT NULL ORDER BY revisions.at DESC LIMIT ?1",
+                |row| Ok(json!({"kept": row.get::<_, String>(0)?, "set-aside": row.get::<_, String>(1)?, "at": row.get::<_, i64>(2)?})),
+            )?,
+        },
+        "forgotten": count("SELECT count(*) FROM forgotten")?,
+        "retention": retention::last(db)?,
+        "database-bytes": count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
         "batches": batches,
         "failed": {
             "dead": count("SELECT count(*) FROM batches WHERE state = 'dead'")?,

@@ -378,3 +378,32 @@ fn a_rebuild_after_a_forgetting_takes_the_rest_as_given() {
     assert_eq!(report["l1"]["identical"], true, "{report}");
     assert!(report["given"].as_u64().expect("a count") > 0, "{report}");
 }
+
+#[test]
+fn retention_removes_old_rows_under_its_guards() {
+    const DAY: u64 = 86_400_000;
+    let aggressive = json!({"capture": {"l0l1RetentionDays": 1}});
+    let settings = json!({"holder": {"id": "x"}, "capture": aggressive["capture"]});
+    let disk: std::rc::Rc<dyn disk::Disk> = std::rc::Rc::new(disk::SimDisk::new());
+    assert!(strata_core::Engine::open(disk, &settings.to_string(), space::models(false), 0).is_err(), "one day needs a second word");
+
+    let mut space = Space::new(false, json!({"capture": {"l0l1RetentionDays": 3}, "extraction": {"enabled": false}}));
+    space.say("I live in Porto.");
+    for index in 0..10 {
+        space.say(&format!("Old talk number {index} about nothing."));
+    }
+    space.engine.store().db().execute_batch("UPDATE messages SET batch = 0").expect("taken");
+    space.tick(0);
+    space.at += 4 * DAY;
+    assert!(space.tick(0).expect("a next look") > space.at, "the next look is at the local time of day");
+    let status: Value = json(space.engine.status());
+    assert!(status["retention"]["messages"]["refused"].as_str().expect("a reason").contains("fewer than 50"), "{status}");
+    assert_eq!(space.row::<u32>("SELECT count(*) FROM messages"), 11, "the guard refuses");
+    for index in 0..60 {
+        space.say(&format!("New talk number {index} about nothing."));
+    }
+    space.at += DAY;
+    space.tick(0);
+    assert_eq!(space.row::<u32>("SELECT count(*) FROM messages"), 60);
+    assert_eq!(space.holding("Old talk number 3"), Vec::<String>::new(), "mirrors, index and WAL follow");
+}

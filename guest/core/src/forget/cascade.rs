@@ -436,9 +436,15 @@ fn atoms(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade) -> Result
         super::index::forget_atom(tx, atom)?;
         cascade.count("atoms", execute(tx, "DELETE FROM atoms WHERE id = ?1", [atom])?);
     }
-    // Row numbers of the newest atoms may be given again: nothing may count as seen that was not.
+    clamp_cursors(tx)
+}
+
+/// Moves cursors back to rows that exist: the numbers of the newest rows may be given again, and
+/// nothing may count as seen that was not.
+pub(crate) fn clamp_cursors(tx: &Transaction<'_>) -> Result<()> {
     execute(tx, "UPDATE persona_states SET seen_atom = min(seen_atom, coalesce((SELECT max(id) FROM atoms), 0))", [])?;
-    clamp_cursor(tx, "mirror-atoms", "atoms")
+    clamp_cursor(tx, "mirror-atoms", "atoms")?;
+    clamp_cursor(tx, "mirror-messages", "messages")
 }
 
 fn clamp_cursor(tx: &Transaction<'_>, key: &str, table: &str) -> Result<()> {
@@ -465,7 +471,7 @@ fn messages(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, at: In
         // The scene's name is a model's words about the messages.
         execute(tx, "UPDATE sessions SET last_scene = '' WHERE id = ?1", [session])?;
     }
-    clamp_cursor(tx, "mirror-messages", "messages")
+    clamp_cursors(tx)
 }
 
 /// Removes sessions and scopes in which nothing is left, names included.

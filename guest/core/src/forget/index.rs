@@ -11,7 +11,7 @@ fn has_words(db: &Connection) -> Result<bool> {
 }
 
 /// Takes an atom out of the index.
-pub(super) fn forget_atom(tx: &Transaction<'_>, row: i64) -> Result<()> {
+pub(crate) fn forget_atom(tx: &Transaction<'_>, row: i64) -> Result<()> {
     if has_words(tx)? {
         tx.execute("DELETE FROM atoms_index WHERE rowid = ?1", [row]).map_err(failure)?;
     }
@@ -19,7 +19,7 @@ pub(super) fn forget_atom(tx: &Transaction<'_>, row: i64) -> Result<()> {
 }
 
 /// Takes a message out of the index.
-pub(super) fn forget_message(tx: &Transaction<'_>, row: i64) -> Result<()> {
+pub(crate) fn forget_message(tx: &Transaction<'_>, row: i64) -> Result<()> {
     if has_words(tx)? {
         tx.execute("DELETE FROM messages_index WHERE rowid = ?1", [row]).map_err(failure)?;
     }
@@ -27,7 +27,7 @@ pub(super) fn forget_message(tx: &Transaction<'_>, row: i64) -> Result<()> {
 }
 
 /// Rewrites the index so that no deleted word is left in its segments.
-pub(super) fn purge(tx: &Transaction<'_>) -> Result<()> {
+pub(crate) fn purge(tx: &Transaction<'_>) -> Result<()> {
     if has_words(tx)? {
         tx.execute_batch("INSERT INTO atoms_index (atoms_index) VALUES ('optimize'); INSERT INTO messages_index (messages_index) VALUES ('optimize');")
             .map_err(failure)?;
