@@ -1,1 +1,4 @@
 //! What the tests share.
+
+#[cfg(feature = "hosts")]
+pub mod core_target;

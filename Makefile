@@ -1,0 +1,66 @@
+# Strata's commands. Each sets up what it needs: `make demo` and `make test` work on a fresh clone with a C compiler,
+# Python 3, Node 20 and rustup. Everything that is built goes to target/ (CARGO_TARGET_DIR is obeyed) and js-shim/.
+
+CARGO ?= cargo
+NPM ?= npm
+NODE ?= node
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+COMPONENT := $(TARGET)/wasm32-wasip2/component/strata_component.wasm
+RUNNER := $(TARGET)/release/strata
+
+# Node parts are built and tested where Node and npm exist.
+HAVE_NODE := $(shell command -v $(NODE) >/dev/null 2>&1 && command -v $(NPM) >/dev/null 2>&1 && echo yes)
+
+.PHONY: demo test component runner node test-core test-hosts test-node fmt-check clippy clean
+
+## demo: remember a conversation of some weeks, and show what enters the next prompt
+demo: runner
+	$(RUNNER) demo
+
+## test: every test; ends with one line that says so
+test: fmt-check test-core test-hosts test-node
+	@echo "strata: all tests passed"
+
+## component: the engine as a WebAssembly component
+component:
+	rustup target add wasm32-wasip2 2>/dev/null || true
+	$(CARGO) build --quiet -p strata-component --target wasm32-wasip2 --profile component
+	@echo "$(COMPONENT): $$(wc -c < $(COMPONENT)) bytes"
+
+## runner: the `strata` command
+runner: component
+	$(CARGO) build --quiet --release -p strata-host
+
+## node: the npm package
+node: component
+ifeq ($(HAVE_NODE),yes)
+	cd js-shim && $(NPM) ci --silent --no-audit --no-fund && $(NPM) run --silent build
+else
+	@echo "strata: no node and npm; the npm package is not built"
+endif
+
+test-core:
+	$(CARGO) test --quiet -p strata-core
+
+# The runner's own binary is built with its tests, and the scenarios run on the core and in wasmtime.
+test-hosts: component
+	$(CARGO) test --quiet --release -p strata-host -p strata-tests --features strata-tests/hosts
+
+test-node: node runner
+ifeq ($(HAVE_NODE),yes)
+	cd js-shim && $(NPM) test --silent
+else
+	@echo "strata: no node and npm; the npm package is NOT TESTED"
+endif
+
+fmt-check:
+	$(CARGO) fmt --all --check
+
+clippy: component
+	$(CARGO) clippy --quiet --all-targets --features strata-tests/hosts -- -D warnings
+	$(CARGO) clippy --quiet -p strata-component --target wasm32-wasip2 -- -D warnings
+
+clean:
+	$(CARGO) clean
+	rm -rf js-shim/dist js-shim/node_modules
