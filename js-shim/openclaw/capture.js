@@ -6,6 +6,8 @@ import { drainSession, toMessage } from './transcript.js';
 
 /** After a stored message that no finished run announces (an aborted run, an injected message). */
 const QUIET_MS = 3_000;
+/** Refusals that are about the message itself: asking again gives the same. */
+const REFUSALS = new Set(['too-large', 'invalid-argument']);
 /** Longest wait for the last readings when OpenClaw stops; the host allows its hook 5 s. */
 const STOP_PATIENCE_MS = 4_000;
 
@@ -26,7 +28,7 @@ export class Capture {
 
   /** A run begins: the session is put on the list, so that its turn is read even if nobody lives to say so. */
   onRun(ctx) {
-    const owner = ctx.channel && ctx.senderId ? this.space.runs.get(ctx.sessionKey)?.owner : undefined;
+    const { owner } = this.space.runs.get(ctx.sessionKey) ?? {};
     this.space.remember(this.space.runs, ctx.sessionKey, { runId: ctx.runId, trigger: ctx.trigger, owner });
     if (!this.active || !ctx.sessionId) return;
     this.space.book.start(Date.now());
@@ -140,7 +142,27 @@ export class Capture {
     // In a direct conversation the person decides whose memory it is; their messages carry the flag.
     for (const batch of byOwner(messages, owner)) {
       owner = batch.owner;
-      await this.space.call('agentEnd', [{ scope: scopeOf(identity.sessionKey, identity.agentId, owner), messages: batch.messages, success: true, at }]);
+      await this.#store(scopeOf(identity.sessionKey, identity.agentId, owner), batch.messages, at);
+    }
+  }
+
+  /**
+   * Hands messages to the engine. One that it will never take (over its limits) is left out, counted and named in
+   * the log, because it would hold up everything behind it for ever.
+   */
+  async #store(scope, messages, at) {
+    try {
+      await this.space.call('agentEnd', [{ scope, messages, success: true, at }]);
+    } catch (error) {
+      if (!REFUSALS.has(error.code)) throw error;
+      if (messages.length > 1) {
+        const middle = messages.length >> 1;
+        await this.#store(scope, messages.slice(0, middle), at);
+        await this.#store(scope, messages.slice(middle), at);
+        return;
+      }
+      this.#count({ [error.code]: 1 });
+      this.log('warn', `message ${messages[0].id ?? ''} of ${scope.session} is not stored: ${error.message}`);
     }
   }
 

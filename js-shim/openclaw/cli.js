@@ -4,6 +4,7 @@ import { inspectCommands } from './cli/inspect.js';
 import { memoryCommands } from './cli/memory.js';
 import { setupCommand } from './cli/setup.js';
 import { openEngine } from './engine.js';
+import { gatewaysModel } from './model.js';
 import { readSettings } from './settings.js';
 import { leaseSpace } from './space.js';
 import { stateDir } from './state-dir.js';
@@ -33,7 +34,7 @@ export function registerCommands(api, version) {
 async function withSpace(api, version, work) {
   const settings = readSettings(api.pluginConfig, stateDir(api));
   const logger = { info() {}, debug() {}, warn: (line) => console.error(line), error: (line) => console.error(line) };
-  const lease = leaseSpace({ settings, version, open: (options) => openEngine({ ...options, packageDir: api.rootDir }), client: { logger } });
+  const lease = leaseSpace({ settings, version, open: (options) => openEngine({ ...options, packageDir: api.rootDir }), client: { logger, complete: settings.model.source === 'host' ? gatewaysModel : undefined } });
   try {
     return await work(lease.space, settings);
   } catch (error) {

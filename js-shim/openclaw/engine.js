@@ -29,7 +29,7 @@ const DOCUMENTS = {
 /**
  * Opens the space in `dir` and returns `{ call(method, args), close() }`.
  *
- * `complete` performs a model request with the host's model. Rejects with the contract's failure codes, and
+ * `complete` performs a model request with the host's model, if there is one. Rejects with the contract's failure codes, and
  * with "trap" and "deadline", after which the package opens the space again by itself.
  */
 export async function openEngine({ dir, settings, complete, log }) {
@@ -56,7 +56,7 @@ export async function openEngine({ dir, settings, complete, log }) {
 function model(settings, complete) {
   if (settings.source === 'none') return {};
   if (settings.source === 'endpoint') return { llm: { url: settings.baseUrl, model: settings.model, ...(settings.apiKey ? { key: settings.apiKey } : {}) } };
-  return { llm: { complete, model: 'openclaw', jsonSchema: true } };
+  return complete ? { llm: { complete, model: 'openclaw', jsonSchema: true } } : {};
 }
 
 function embedding(settings) {

@@ -18,35 +18,49 @@ export function hostModel(api, settings, health, log) {
     return undefined;
   }
   let failures = 0;
+  // Some model services refuse a request that asks for a schema; the engine checks answers anyway.
+  let schemas = true;
   return async (request, signal) => {
-    const layer = request.purpose.split('-')[0];
-    const model = settings.model.byLayer[layer];
-    try {
-      const answer = await api.runtime.llm.complete({
+    const model = settings.model.byLayer[request.purpose.split('-')[0]];
+    const ask = () =>
+      api.runtime.llm.complete({
         messages: [{ role: 'user', content: request.prompt }],
         systemPrompt: request.system,
         maxTokens: Math.min(request.maxTokens, settings.model.maxTokens),
         purpose: `strata ${request.purpose}`,
         signal,
         ...(model ? { model } : {}),
-        ...(request.schemaJson
-          ? { responseFormat: { type: 'json_schema', json_schema: { name: request.purpose.replace(/-/gu, '_'), schema: JSON.parse(request.schemaJson) } } }
-          : {}),
+        ...(schemas && request.schemaJson ? { responseFormat: schemaFormat(request) } : {}),
+      });
+    try {
+      const answer = await ask().catch((error) => {
+        if (!schemas || !request.schemaJson || !/response_?format|json_schema/iu.test(error.message)) throw error;
+        schemas = false;
+        return ask();
       });
       failures = 0;
-      health.set('model', true, `${answer.provider}/${answer.model}`);
-      return {
-        text: answer.text,
-        model: `${answer.provider}/${answer.model}`,
-        inputTokens: answer.usage?.inputTokens,
-        outputTokens: answer.usage?.outputTokens,
-      };
+      const name = `${answer.provider}/${answer.model}`;
+      health.set('model', true, name);
+      return { text: answer.text, model: name, inputTokens: answer.usage?.inputTokens, outputTokens: answer.usage?.outputTokens };
     } catch (error) {
       failures += 1;
       health.set('model', false, `${failures} failed in a row, last: ${error.message}`);
-      if (failures === FAILURES_WORTH_A_LINE)
+      if (failures === FAILURES_WORTH_A_LINE) {
         log('warn', `the model fails for memory work (${error.message}); messages are kept and worked through later, see \`openclaw strata status\``);
+      }
       throw error;
     }
   };
+}
+
+/**
+ * For processes that only look: says that there is a model, and leaves its work to the gateway. What the engine
+ * asks meanwhile is asked again when the gateway opens the space; without this, a look would distil by rules.
+ */
+export function gatewaysModel(_request, signal) {
+  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true }));
+}
+
+function schemaFormat({ purpose, schemaJson }) {
+  return { type: 'json_schema', json_schema: { name: purpose.replace(/-/gu, '_'), schema: JSON.parse(schemaJson) } };
 }

@@ -4,6 +4,7 @@
 // the host redacts or shortens it; `after_tool_call` sees what is left where the middleware was refused; the
 // context-engine slot lets `assemble` replace results of earlier turns. OpenClaw 2026.9 gives a context
 // engine the history before the current turn, so results of the running turn stay as they are.
+import { within } from './deadline.js';
 import { excludedSession } from './rules.js';
 import { scopeOf } from './sessions.js';
 import { PLUGIN_ID } from './settings.js';
@@ -11,6 +12,9 @@ import { textOf } from './transcript.js';
 
 /** Results already handed over, by call id, so that the two seams do not store one twice. */
 const MAX_KNOWN_CALLS = 2_000;
+
+/** Longest that a tool's result waits until it is stored. */
+const STORE_PATIENCE_MS = 3_000;
 
 /** A rough measure for text that is not the engine's to count. */
 const CHARS_PER_TOKEN = 4;
@@ -33,24 +37,25 @@ export function registerToolResults(api, { space, settings, health, log, active 
     if (!sessionKey || !toolCallId || known.has(toolCallId) || excludedSession(settings.capture, sessionKey, space.runs.get(sessionKey)?.trigger)) return;
     known.set(toolCallId, true);
     if (known.size > MAX_KNOWN_CALLS) known.delete(known.keys().next().value);
-    try {
-      await space.call('afterToolCall', [
-        {
-          scope: scopeOf(sessionKey, agentId, space.runs.get(sessionKey)?.owner),
-          toolCallId,
-          toolName,
-          argumentsJson: JSON.stringify(args ?? {}),
-          output,
-          isError,
-          durationMs,
-          at: Date.now(),
-        },
-      ]);
-      health.set('offload', true);
-    } catch (error) {
-      known.delete(toolCallId);
-      if (health.set('offload', false, `${error.code ?? 'error'}: ${error.message}`)) log('warn', `a tool result was not stored: ${error.message}`);
-    }
+    const request = {
+      scope: scopeOf(sessionKey, agentId, space.runs.get(sessionKey)?.owner),
+      toolCallId,
+      toolName,
+      argumentsJson: JSON.stringify(args ?? {}),
+      output,
+      isError,
+      durationMs,
+      at: Date.now(),
+    };
+    const stored = space.call('afterToolCall', [request]).then(
+      () => health.set('offload', true),
+      (error) => {
+        known.delete(toolCallId);
+        if (health.set('offload', false, `${error.code ?? 'error'}: ${error.message}`)) log('warn', `a tool result was not stored: ${error.message}`);
+      },
+    );
+    // The model waits for this result: a slow disk delays it by so much and no more.
+    await within(STORE_PATIENCE_MS, stored).catch(() => undefined);
   };
   try {
     api.registerAgentToolResultMiddleware(

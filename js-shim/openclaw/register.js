@@ -5,6 +5,7 @@
 // the shared space.
 import { Capture } from './capture.js';
 import { registerCommands } from './cli.js';
+import { within } from './deadline.js';
 import { openEngine } from './engine.js';
 import { Health } from './health.js';
 import { hostModel } from './model.js';
@@ -19,6 +20,9 @@ import { stripMessage } from './strip.js';
 import { registerTools } from './toolset.js';
 import { loadTranscriptReader } from './transcript.js';
 import { stateDir } from './state-dir.js';
+
+/** Longest that an unloading waits for the engine to close. */
+const DISPOSE_PATIENCE_MS = 1_000;
 
 /** OpenClaw's modes in which only commands may be registered and `api.runtime` must not be touched. */
 const COMMAND_MODES = new Set(['cli-metadata', 'setup-only']);
@@ -83,7 +87,8 @@ export function register(api, version) {
       await space.call('status', []).catch(() => undefined);
       await capture.readAll();
     },
-    stop: () => capture.stop(),
+    // `gateway_stop` and disposal do what is to be done; a service that dawdles holds up a reload.
+    stop() {},
   });
   api.lifecycle?.registerRuntimeLifecycle?.({
     id: 'strata',
@@ -93,7 +98,9 @@ export function register(api, version) {
   });
   api.lifecycle?.onDispose?.(async () => {
     unsubscribe?.();
-    await capture.stop();
-    await lease.release();
+    // OpenClaw gives all cleanup 5 s and breaks a reload off that takes longer. Closing goes on behind our back:
+    // the next opener in this process waits for it, and a process that ends first leaves a store that is safe.
+    const closed = capture.stop().then(() => lease.release());
+    await within(DISPOSE_PATIENCE_MS, closed).catch((error) => log('debug', `closing goes on: ${error.message}`));
   });
 }

@@ -159,7 +159,7 @@ class Space {
     const engine = await this.open({
       dir: this.settings.dataDir,
       settings: this.settings,
-      complete: (request, signal) => this.#complete(request, signal),
+      complete: [...this.leases].some((lease) => lease.complete) ? (request, signal) => this.#complete(request, signal) : undefined,
       log: (level, line) => this.log(level, line),
     });
     let server;

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { Capture } from '../../js-shim/openclaw/capture.js';
+import { Health } from '../../js-shim/openclaw/health.js';
+import { readSettings } from '../../js-shim/openclaw/settings.js';
+import { leaseSpace } from '../../js-shim/openclaw/space.js';
+
+const CTX = { agentId: 'main', sessionKey: 'agent:main:main', sessionId: 's', runId: 'r1', trigger: 'user' };
+const said = (entryId, role, content, more = {}) => ({ entryId, role, createdAt: new Date().toISOString(), message: { role, content, timestamp: Date.now(), ...more } });
+
+/** An engine that takes what it is given, but for what `refuse` refuses, and a host transcript of `rows`. */
+function stage({ rows, refuse = () => undefined, granted = true, config }) {
+  const settings = readSettings(config, fs.mkdtempSync(path.join(os.tmpdir(), 'capture-')));
+  const stored = [];
+  const lines = [];
+  const open = async () => ({
+    call: async (method, [event]) => {
+      assert.equal(method, 'agentEnd');
+      const refusal = refuse(event);
+      if (refusal) throw Object.assign(new Error(`refused: ${refusal}`), { code: refusal });
+      stored.push(...event.messages.map((message) => ({ ...message, user: event.scope.user })));
+      return { stored: [], known: 0, dropped: [] };
+    },
+    close: async () => undefined,
+  });
+  const health = new Health('test');
+  const log = (_level, line) => lines.push(line);
+  const lease = leaseSpace({ settings, version: '1', open, client: { logger: { info() {}, warn() {}, error() {}, debug() {} } } });
+  const read = async ({ cursor }) => {
+    const at = Number(cursor ?? 0);
+    return { kind: 'page', entries: rows.slice(at), cursor: String(rows.length), hasMore: false };
+  };
+  const capture = new Capture({ space: lease.space, settings, health, log, reader: Promise.resolve(read), granted });
+  return { capture, stored, lines, health, end: () => lease.release() };
+}
+
+test('without the grant nothing is read, whatever event comes', async () => {
+  const { capture, stored, health, end } = stage({ rows: [said('1', 'user', 'secret')], granted: false });
+  capture.onRun(CTX);
+  capture.onStored({ target: CTX, message: {} });
+  await capture.read(CTX);
+  await capture.readBeforeReset(CTX, [{ role: 'user', content: 'secret', __openclaw: { id: '1' } }]);
+  await capture.readAll();
+  await capture.stop();
+  assert.deepEqual(stored, []);
+  assert.match(health.report().features.capture.note, /openclaw strata setup/);
+  await end();
+});
+
+test('a message that the engine will never take does not hold up the ones around it', async () => {
+  const rows = [said('1', 'user', 'before'), said('2', 'user', 'HUGE'), said('3', 'assistant', 'after')];
+  const { capture, stored, lines, end } = stage({ rows, refuse: ({ messages }) => (messages.some(({ content }) => content === 'HUGE') ? 'too-large' : undefined) });
+  capture.onRun(CTX);
+  await capture.read(CTX);
+  assert.deepEqual(
+    stored.map(({ id }) => id),
+    ['1', '3'],
+  );
+  assert.equal(lines.filter((line) => line.includes('not stored')).length, 1);
+  await capture.read(CTX);
+  assert.equal(stored.length, 2, 'and it is not tried again and again');
+  await end();
+});
+
+test('a full disk is told once, and everything is there when it has room', async () => {
+  let full = true;
+  const { capture, stored, lines, health, end } = stage({ rows: [said('1', 'user', 'hello')], refuse: () => (full ? 'storage-full' : undefined) });
+  capture.onRun(CTX);
+  await capture.read(CTX);
+  await capture.read(CTX);
+  assert.equal(lines.length, 1);
+  assert.match(health.promptLine(), /storage-full/);
+  full = false;
+  await capture.read(CTX);
+  assert.deepEqual(
+    stored.map(({ content }) => content),
+    ['hello'],
+  );
+  assert.equal(health.promptLine(), '');
+  await end();
+});
+
+test('a direct conversation belongs to who speaks in it', async () => {
+  const ctx = { ...CTX, sessionKey: 'agent:main:telegram:direct:7' };
+  const rows = [said('1', 'user', 'hi', { __openclaw: { senderIsOwner: false } }), said('2', 'assistant', 'hello'), said('3', 'user', 'it is me', { __openclaw: { senderIsOwner: true } }), said('4', 'assistant', 'welcome')];
+  const { capture, stored, end } = stage({ rows });
+  capture.onRun(ctx);
+  await capture.read(ctx);
+  assert.deepEqual(
+    stored.map(({ id, user }) => [id, user]),
+    [
+      ['1', 'telegram:7'],
+      ['2', 'telegram:7'],
+      ['3', 'owner'],
+      ['4', 'owner'],
+    ],
+  );
+  await end();
+});
+
+test('an excluded session is counted and not read', async () => {
+  const { capture, stored, end } = stage({ rows: [said('1', 'user', 'x')], config: { capture: { excludeAgents: ['main'] } } });
+  capture.onRun(CTX);
+  await capture.read(CTX);
+  assert.deepEqual(stored, []);
+  assert.deepEqual(capture.excluded, { 'agent main is excluded': 1 });
+  await end();
+});
