@@ -12,7 +12,7 @@ RUNNER := $(TARGET)/release/strata
 # Node parts are built and tested where Node and npm exist.
 HAVE_NODE := $(shell command -v $(NODE) >/dev/null 2>&1 && command -v $(NPM) >/dev/null 2>&1 && echo yes)
 
-.PHONY: demo test component runner node test-core test-hosts test-node fmt-check clippy clean
+.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions fmt-check clippy clean
 
 ## demo: remember a conversation of some weeks, and show what enters the next prompt
 demo: runner
@@ -54,6 +54,10 @@ else
 	@echo "strata: no node and npm; the npm package is NOT TESTED"
 endif
 
+## test-node-versions: the Node package on Node 20, 22, 24 and 26, which it fetches; transcripts must be alike
+test-node-versions: node
+	cd js-shim && $(NPM) run --silent test:versions
+
 fmt-check:
 	$(CARGO) fmt --all --check
 
@@ -63,4 +67,4 @@ clippy: component
 
 clean:
 	$(CARGO) clean
-	rm -rf js-shim/dist js-shim/node_modules
+	rm -rf js-shim/dist js-shim/types js-shim/node_modules

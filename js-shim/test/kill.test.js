@@ -13,9 +13,9 @@ const python = spawnSync('python3', ['-c', 'import sqlite3']).status === 0;
 
 test('an import that is killed is finished without a loss or a double', { skip: python ? false : 'SKIPPED: there is no python3 with sqlite3' }, () => {
   const file = join(temporaryDirectory(), 'conversation.json');
-  const messages = Array.from({ length: 300 }, (_, index) => ({
+  const messages = Array.from({ length: 120 }, (_, index) => ({
     id: `m${index}`,
-    session: `s${Math.floor(index / 60)}`,
+    session: `s${Math.floor(index / 30)}`,
     role: index % 2 ? 'assistant' : 'user',
     text: `I like number ${index}, and on day ${index % 28} I walked ${index} steps.`,
   }));

@@ -34,7 +34,7 @@ for (const version of versions) {
   console.log(`Node ${exact}: ${count('pass')} tests passed, ${count('fail')} failed, ${count('skipped')} skipped, ${Date.now() - started} ms`);
   if (run.status !== 0) {
     failed = true;
-    process.stdout.write(run.stdout.split('\n').filter((line) => !line.startsWith('ok ')).join('\n'));
+    for (const [found] of run.stdout.matchAll(/^not ok [\s\S]*?^ {2}\.\.\.$/gm)) console.log(found);
     process.stderr.write(run.stderr);
   }
   if (!existsSync(scenarios)) {
