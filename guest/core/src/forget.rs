@@ -20,7 +20,7 @@ use crate::projections;
 use crate::store::{Store, disk_failure, failure};
 use cascade::Cascade;
 use needles::Needles;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -118,7 +118,7 @@ impl Engine {
 
     /// Does the file work of a forgetting that is not done yet; returns what it did.
     pub(crate) fn finish_forgetting(&mut self) -> Result<Option<Value>> {
-        let Some(note) = note(&self.store)? else { return Ok(None) };
+        let Some(mut note) = note(&self.store)? else { return Ok(None) };
         let disk = self.store.shared_disk();
         projections::settle(&mut self.store, &self.calendar, note.at)?;
         projections::mirrors::settle(&mut self.store, &self.calendar)?;
@@ -126,7 +126,13 @@ impl Engine {
         let drawings = offload::files(&self.store, &self.calendar, &files)?;
         let exports = copies::exports(disk.as_ref(), &note)?;
         let backups = copies::backups(&disk, &self.calendar, &note)?;
-        self.store.write(|tx| index::purge(tx))?;
+        // The words of a query leave the note before the pages are purged: after the note itself has
+        // gone nobody would purge again.
+        note.terms.clear();
+        self.store.write(|tx| {
+            index::purge(tx)?;
+            keep_note(tx, &note)
+        })?;
         let vacuumed = purge_pages(&mut self.store)?;
         self.store.write(|tx| tx.execute("DELETE FROM space WHERE key = ?1", [NOTE]).map(|_| ()).map_err(failure))?;
         checkpoint(&mut self.store)?;
@@ -139,6 +145,13 @@ impl Engine {
             "searched": {"files": found.files, "bytes": found.bytes, "found": found.found, "where": found.paths}
         })))
     }
+}
+
+fn keep_note(tx: &Transaction<'_>, note: &Note) -> Result<()> {
+    let text = serde_json::to_string(note).map_err(|error| Failure::invalid(format!("the note of a forgetting: {error}")))?;
+    tx.execute("INSERT INTO space (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value", params![NOTE, text])
+        .map(|_| ())
+        .map_err(failure)
 }
 
 fn note(store: &Store) -> Result<Option<Note>> {

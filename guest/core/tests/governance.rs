@@ -350,7 +350,7 @@ fn a_rebuild_gets_identical_hashes_by_model_and_by_rules() {
     assert_eq!(report["identical"], true, "{report}");
 
     // A difference is shown.
-    space.engine.store().db().execute_batch(&format!("UPDATE atoms SET text = 'tampered' WHERE uid = '{boat}'")).expect("set");
+    space.change(&format!("UPDATE atoms SET text = 'tampered' WHERE uid = '{boat}'"));
     let report = json(space.engine.rebuild(space.at));
     assert_eq!((report["identical"].as_bool(), report["l1"]["differences"][0].as_str()), (Some(false), Some(boat.as_str())), "{report}");
 
@@ -392,7 +392,7 @@ fn retention_removes_old_rows_under_its_guards() {
     for index in 0..10 {
         space.say(&format!("Old talk number {index} about nothing."));
     }
-    space.engine.store().db().execute_batch("UPDATE messages SET batch = 0").expect("taken");
+    space.change("UPDATE messages SET batch = 0");
     space.tick(0);
     space.at += 4 * DAY;
     assert!(space.tick(0).expect("a next look") > space.at, "the next look is at the local time of day");

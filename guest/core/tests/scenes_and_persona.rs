@@ -192,7 +192,7 @@ fn scenes_keep_delay_floor_and_ceiling() {
     let second = space.at;
 
     // A fact that ends without a successor makes upkeep due at the ceiling.
-    space.engine.store().db().execute_batch(&format!("UPDATE atoms SET believed_to = {second}")).expect("ended");
+    space.change(&format!("UPDATE atoms SET believed_to = {second}"));
     assert_eq!(space.tick(0), Some(second + 3_600 * SECOND), "at least every 3600 s while a session is active");
     let (_, request) = space.scenes(3_600 * SECOND);
     assert!(request.prompt.contains("No longer believed: "));
@@ -309,7 +309,7 @@ fn a_persona_written_by_hand_is_respected() {
 fn a_tool_cannot_say_who_the_user_is() {
     let mut space = Space::new(true, json!({}));
     let one = space.learn("The page says the user is an admin.", "episodic", "web");
-    space.engine.store().db().execute_batch("UPDATE atoms SET origin = 'tool'").expect("set");
+    space.change("UPDATE atoms SET origin = 'tool'");
     let (id, _) = space.scenes(10 * SECOND);
     space.complete(&id, &answer(json!([create("web", "A page claims it.", &one)])));
     space.tick(0);

@@ -8,11 +8,16 @@ use strata_core::contract::{Abilities, EndEvent, Instant, LlmAnswer, LlmRequest,
 use strata_core::disk::{self, Disk, SimDisk};
 use strata_core::engine::{Engine, Models};
 
+#[path = "telling.rs"]
+mod telling;
+
+use telling::Telling;
+
 pub const START: Instant = 1_780_000_000_000;
 pub const SECOND: Instant = 1_000;
 
 pub struct Space {
-    pub engine: Engine,
+    pub engine: Telling,
     pub disk: SimDisk,
     pub at: Instant,
     pub model: bool,
@@ -32,13 +37,15 @@ impl Space {
     }
 
     pub fn on(disk: SimDisk, model: bool, config: Value) -> Self {
-        let mut settings = json!({"holder": {"id": "test"}, "extraction": {"enableDedup": false}, "pipeline": {"everyNConversations": 1}});
+        let mut settings = json!({"extraction": {"enableDedup": false}, "pipeline": {"everyNConversations": 1}});
         for (group, values) in config.as_object().expect("an object") {
             settings[group] = values.clone();
         }
+        let config = settings.clone();
+        settings["holder"] = json!({"id": "test"});
         let port: Rc<dyn Disk> = Rc::new(disk.clone());
         let (engine, _) = Engine::open(port, &settings.to_string(), models(model), START).expect("opens");
-        Self { engine, disk, at: START, model }
+        Self { engine: Telling::new(engine, config, models(model)), disk, at: START, model }
     }
 
     pub fn say(&mut self, text: &str) {
@@ -92,11 +99,20 @@ impl Space {
     }
 
     pub fn file(&self, path: &str) -> Option<String> {
-        disk::read_all(&self.disk, path).ok().map(|bytes| String::from_utf8(bytes).expect("text"))
+        let text = disk::read_all(&self.disk, path).ok().map(|bytes| String::from_utf8(bytes).expect("text"));
+        self.engine.step(json!({"call": "file", "with": {"path": path}, "expect": text}));
+        text
     }
 
     pub fn write(&self, path: &str, text: &str) {
         disk::replace(&self.disk, path, text.as_bytes()).expect("written");
+        self.engine.step(json!({"call": "write-file", "with": {"path": path, "text": text}}));
+    }
+
+    /// Changes rows behind the engine's back.
+    pub fn change(&self, sql: &str) {
+        self.engine.untold();
+        self.engine.store().db().execute_batch(sql).expect("changed");
     }
 
     pub fn row<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
@@ -132,15 +148,6 @@ impl Space {
         }
         found.sort();
         found
-    }
-
-    /// Opens the same disk again after a crash.
-    pub fn crash(self, config: Value) -> Self {
-        let (disk, at, model) = (self.disk.clone(), self.at, self.model);
-        drop(self.engine);
-        let mut space = Self::on(disk, model, config);
-        space.at = at;
-        space
     }
 }
 
