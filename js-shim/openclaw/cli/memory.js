@@ -2,6 +2,9 @@
 import { createInterface } from 'node:readline/promises';
 import { print } from './print.js';
 
+/** Members of the engine's documents that are moments, as milliseconds since 1970. */
+const INSTANT = /(?:^|-)(?:at|from|to|since|until|start|end)$/u;
+
 /** Rows that a listing shows. */
 const PAGE = 100;
 
@@ -113,14 +116,14 @@ function show(value, { json }) {
 
 function lines(value, depth) {
   const pad = '  '.repeat(depth);
-  if (Array.isArray(value))
-    return value.length
-      ? value.flatMap((item) => (item && typeof item === 'object' ? [`${pad}-`, ...lines(item, depth + 1)] : [`${pad}- ${item}`]))
-      : [`${pad}(none)`];
+  if (Array.isArray(value)) {
+    if (value.length === 0) return [`${pad}(none)`];
+    return value.flatMap((item) => (item && typeof item === 'object' ? [`${pad}-`, ...lines(item, depth + 1)] : [`${pad}- ${item}`]));
+  }
   return Object.entries(value ?? {}).flatMap(([key, inner]) => {
     if (inner === null || inner === undefined || inner === '') return [];
     if (typeof inner === 'object') return [`${pad}${key}:`, ...lines(inner, depth + 1)];
-    const text = String(inner);
+    const text = INSTANT.test(key) && Number.isInteger(inner) ? new Date(inner).toISOString() : String(inner);
     return text.includes('\n') ? [`${pad}${key}:`, ...text.split('\n').map((line) => `${pad}  ${line}`)] : [`${pad}${key}: ${text}`];
   });
 }

@@ -113,7 +113,7 @@ async function fullDisk(checks, place) {
       'what waited is stored',
       async () => {
         const page = await askAt(small, 'browse', 'messages', { ids: [] }, undefined, 100);
-        return page.rows.some(({ text }) => text.includes('There is room again')) ? page.rows : undefined;
+        return page.items.some(({ text }) => text.includes('There is room again')) ? page.items : undefined;
       },
       60_000,
     );

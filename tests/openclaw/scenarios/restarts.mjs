@@ -19,7 +19,7 @@ export async function restarts(checks, { host, model, ledger }) {
     let slowModel = true;
     model.rules.unshift((r) => (slowModel && purposeOf(r) === 'l1-extract' ? { ...memoryWork(r), delayMs: 60_000 } : undefined));
     const before = (await ask(host, 'status')).atoms;
-    await ledger.turn('agent:main:reload', 'I play the viola in an amateur quartet.');
+    await ledger.turn('agent:main:reload', 'I have a viola from 1890.');
     await host.until('a model request is in flight', async () => (await ask(host, 'status')).waiting.requests.length > 0, 30_000);
     slowModel = false;
     const turn = host.turn('agent:main:reload', slow(1));
