@@ -12,14 +12,14 @@ RUNNER := $(TARGET)/release/strata
 # Node parts are built and tested where Node and npm exist.
 HAVE_NODE := $(shell command -v $(NODE) >/dev/null 2>&1 && command -v $(NPM) >/dev/null 2>&1 && echo yes)
 
-.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions fmt-check clippy clean
+.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick fmt-check clippy clean
 
 ## demo: remember a conversation of some weeks, and show what enters the next prompt
 demo: runner
 	$(RUNNER) demo
 
 ## test: every test; ends with one line that says so
-test: fmt-check test-core test-hosts test-node
+test: fmt-check test-core test-hosts test-node test-openclaw-quick
 	@echo "strata: all tests passed"
 
 ## component: the engine as a WebAssembly component
@@ -57,6 +57,24 @@ endif
 ## test-node-versions: the Node package on Node 20, 22, 24 and 26, which it fetches; transcripts must be alike
 test-node-versions: node
 	cd js-shim && $(NPM) run --silent test:versions
+
+## test-openclaw: the plugin in a real OpenClaw from npm, on Node 24 and 26, beside mem0; STRATA_OPENCLAW=skip leaves it out
+test-openclaw: node
+ifeq ($(HAVE_NODE),yes)
+	$(NODE) --test tests/openclaw/*.test.mjs
+	$(NODE) tests/openclaw/run.mjs
+else
+	@echo "strata: no node and npm; the OpenClaw plugin is NOT TESTED"
+endif
+
+# Install, grant, two sessions, tools: the part of it that every run can afford.
+test-openclaw-quick: node
+ifeq ($(HAVE_NODE),yes)
+	$(NODE) --test tests/openclaw/*.test.mjs
+	$(NODE) tests/openclaw/run.mjs --quick
+else
+	@echo "strata: no node and npm; the OpenClaw plugin is NOT TESTED"
+endif
 
 fmt-check:
 	$(CARGO) fmt --all --check

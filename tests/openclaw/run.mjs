@@ -4,7 +4,7 @@
 //   node tests/openclaw/run.mjs --quick    install, grant, two sessions, tools; one Node line
 //   node tests/openclaw/run.mjs --only offload,faults
 //
-// STRATA_KEEP=1 keeps the state directories. Exit code 1 if a check failed.
+// STRATA_KEEP=1 keeps the state directories, STRATA_OPENCLAW=skip runs nothing. Exit code 1 if a check failed.
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Checks } from './checks.mjs';
@@ -22,6 +22,11 @@ const { values } = parseArgs({ options: { quick: { type: 'boolean', default: fal
 const wanted = values.quick ? ['remembers'] : (values.only?.split(',') ?? SCENARIOS);
 const unknown = wanted.filter((name) => !SCENARIOS.includes(name));
 if (unknown.length) throw new Error(`unknown scenario ${unknown.join(', ')}; known: ${SCENARIOS.join(', ')}`);
+
+if (process.env.STRATA_OPENCLAW === 'skip') {
+  console.log('SKIPPED the plugin in a real OpenClaw, because STRATA_OPENCLAW=skip');
+  process.exit(0);
+}
 
 const started = performance.now();
 const checks = new Checks();
