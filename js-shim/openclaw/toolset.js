@@ -3,8 +3,8 @@ import fs from 'node:fs';
 import { excludedSession } from './rules.js';
 import { scopeOf } from './sessions.js';
 
-/** What `tools.list` of the engine answers, written down at build time: tools register before any engine opens. */
-const TOOLS_FILE = new URL('./tools.json', import.meta.url);
+/** What `tools.list` of the engine answers, written down by the build: tools register before any engine opens. */
+const TOOLS_FILE = new URL('../dist/tools.json', import.meta.url);
 
 /**
  * Goes before our tools' names while OpenClaw's own memory is loaded: it registers `memory_search` too, and

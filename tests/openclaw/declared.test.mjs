@@ -6,14 +6,11 @@ import { declaredToolNames, renameTools, toolDefinitions } from '../../js-shim/o
 const at = (path) => new URL(`../../js-shim/${path}`, import.meta.url);
 const manifest = JSON.parse(fs.readFileSync(at('openclaw.plugin.json'), 'utf8'));
 
-test('the manifest declares every tool, and only tools that exist', () => {
-  assert.deepEqual(manifest.contracts.tools, declaredToolNames(), 'run tests/openclaw/declare.mjs');
-});
+const built = fs.existsSync(at('dist/tools.json'));
 
-test('the tools are those of the engine', async (t) => {
-  if (!fs.existsSync(at('dist/engine.js'))) return t.skip('the Node package is not built');
-  const { listToolsSync } = await import(at('src/index.js'));
-  assert.deepEqual(toolDefinitions(), listToolsSync(), 'run tests/openclaw/declare.mjs');
+test('the manifest declares every tool, and only tools that exist', (t) => {
+  if (!built) return t.skip('the Node package is not built');
+  assert.deepEqual(manifest.contracts.tools, declaredToolNames(), 'run tests/openclaw/declare.mjs');
 });
 
 test('the manifest, the package and the plugin have one id and one version', () => {
@@ -24,9 +21,9 @@ test('the manifest, the package and the plugin have one id and one version', () 
   for (const path of ['openclaw', 'openclaw.plugin.json']) assert.ok(pkg.files.includes(path), `${path} is not in the package`);
 });
 
-test('tools are renamed as whole words only', () => {
+test('tools are renamed as whole words only', (t) => {
+  if (!built) return t.skip('the Node package is not built');
   const [first] = toolDefinitions();
-  if (!first) return;
   assert.equal(
     renameTools(`Use ${first.name}, not tdai_${first.name} or ${first.name}s.`, false),
     `Use strata_${first.name}, not tdai_${first.name} or ${first.name}s.`,
