@@ -12,7 +12,7 @@ RUNNER := $(TARGET)/release/strata
 # Node parts are built and tested where Node and npm exist.
 HAVE_NODE := $(shell command -v $(NODE) >/dev/null 2>&1 && command -v $(NPM) >/dev/null 2>&1 && echo yes)
 
-.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick fmt-check clippy clean
+.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick fmt-check clippy clean proof-kill
 
 ## demo: remember a conversation of some weeks, and show what enters the next prompt
 demo: runner
@@ -31,6 +31,11 @@ component:
 ## runner: the `strata` command
 runner: component
 	$(CARGO) build --quiet --release -p strata-host
+	@$(RUNNER) config-schema >/dev/null # compiles the component for this machine, once
+
+## proof-kill: kill -9 during 50 imports; needs the shared corpora, else it takes the example
+proof-kill: runner
+	python3 tests/proofs/kill_import.py $(RUNNER)
 
 ## node: the npm package
 node: component

@@ -89,6 +89,8 @@ enum Command {
     Rebuild(commands::rebuild::Rebuild),
     /// Print the JSON Schema of the engine's settings
     ConfigSchema(commands::config_schema::ConfigSchema),
+    /// Check this host against the scenarios of the contract
+    Conformance(commands::conformance::Conformance),
 }
 
 /// Runs the command line.
@@ -134,6 +136,7 @@ fn run(cli: Cli, terminal: &mut Terminal) -> anyhow::Result<Exit> {
         Command::Export(command) => command.run(&settings, terminal),
         Command::Rebuild(command) => command.run(&settings, terminal),
         Command::ConfigSchema(command) => command.run(&settings, terminal),
+        Command::Conformance(command) => command.run(&settings, terminal),
     }
 }
 

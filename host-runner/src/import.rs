@@ -136,6 +136,15 @@ impl Ids {
     }
 }
 
+/// Parses one line or element of JSON; the error names the column, because the line is named elsewhere.
+pub(crate) fn json(text: &str) -> std::result::Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| {
+        let words = error.to_string();
+        let words = words.split(" at line ").next().unwrap_or(&words);
+        format!("broken JSON at column {}: {words}", error.column())
+    })
+}
+
 /// Returns the text of a member, if it is text and not empty.
 pub(crate) fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
     value.get(member).and_then(Value::as_str).filter(|text| !text.is_empty())

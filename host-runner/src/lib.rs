@@ -50,3 +50,8 @@ pub fn now() -> contract::Instant {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+/// README's code for Rust, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -398,7 +398,9 @@ impl Import<'_> {
             _ => Author::Imported,
         };
         let mut hand = strings(record, "hand");
-        if author == Author::Human && hand.is_empty() {
+        // Another system's page names no grounds, so nothing could bring its words back: they are kept like a human's
+        // until somebody edits them.
+        if matches!(author, Author::Human | Author::Imported) && hand.is_empty() {
             hand = block::parse(body).into_iter().map(|block| block.text).collect();
         }
         let summary = pages::one_line(text(record, "summary").unwrap_or_default(), crate::l2::MAX_SUMMARY_CHARS);

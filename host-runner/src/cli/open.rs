@@ -13,6 +13,9 @@ use strata_host::{Clock, Options, Space, SpaceError};
 /// How often progress is shown while work is being done.
 const GLANCE: Duration = Duration::from_millis(150);
 
+/// How long a query's vector may take, in milliseconds: the default of the setting `recall.timeoutMs`.
+const RECALL_MS: u64 = 5000;
+
 /// Opens the space to look at it or to change it by one call. Waiting work is left alone: a command that lists memories
 /// must not begin to ask a model.
 pub(crate) fn look(settings: &Settings) -> Result<Space> {
@@ -89,6 +92,17 @@ impl std::error::Error for Missing {}
 
 /// Returns the query's vector by the host's embedding model, if there is one and it answers in time; words and the
 /// built-in embedder serve otherwise.
-pub(crate) fn query_vector(_space: &Space, _settings: &Settings, _text: &str, _terminal: &Terminal) -> Result<Option<Vec<f32>>> {
-    Ok(None)
+pub(crate) fn query_vector(space: &Space, settings: &Settings, text: &str, terminal: &Terminal) -> Result<Option<Vec<f32>>> {
+    if settings.config.embedding.is_none() {
+        return Ok(None);
+    }
+    let limit_ms = settings.config.settings.get("recall").and_then(|recall| recall.get("timeoutMs")).and_then(Value::as_u64).unwrap_or(RECALL_MS);
+    let text = space.query_text(text.to_owned())?;
+    match HttpModels::new(&settings.config).embed(&text, Duration::from_millis(limit_ms)) {
+        Some(Err(reason)) => {
+            terminal.warn(format!("the query is not embedded: {reason}"));
+            Ok(None)
+        }
+        answer => Ok(answer.and_then(Result::ok)),
+    }
 }

@@ -61,6 +61,14 @@ impl Terminal {
         }
     }
 
+    /// Prints text in lines that fit behind `lead`, the later ones under its beginning.
+    pub(crate) fn led(&self, lead: &str, text: &str) {
+        let under = " ".repeat(measure_text_width(lead));
+        for (at, line) in wrapped(text, self.width.saturating_sub(under.len())).iter().enumerate() {
+            self.line(format!("{}{line}", if at == 0 { lead } else { &under }));
+        }
+    }
+
     /// Prints text in lines that fit, in a quiet colour.
     pub(crate) fn remark(&self, indent: &str, text: &str) {
         for line in wrapped(text, self.width.saturating_sub(measure_text_width(indent))) {

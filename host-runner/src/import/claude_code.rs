@@ -3,14 +3,14 @@
 //! A tool's result comes inside a user message there; here it gets the role `tool`, because the user did not say it. The
 //! conversations of subagents become sessions of their own (`<session>:subagent:<agent>`).
 
-use super::{Message, Outcome, Sink, Source, id, text, time_text};
+use super::{Message, Outcome, Sink, Source, id, json, text, time_text};
 use anyhow::Result;
 use serde_json::Value;
 
 /// Reads a session log.
 pub(crate) fn read(source: &mut Source, sink: &mut dyn Sink) -> Result<()> {
     source.lines(sink, |source, sink, line| {
-        let event: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let event = json(line)?;
         match text(&event, "type") {
             Some("user" | "assistant") => message(&event, source, sink),
             Some(other) => {

@@ -3,7 +3,7 @@
 //! All branches of a session are read in the order of the file: each was said. Entries that are not messages (model
 //! changes, compactions, custom data) hold nothing that was said and are counted aside.
 
-use super::{Ids, Message, Outcome, Sink, Source, id, text, time_text};
+use super::{Ids, Message, Outcome, Sink, Source, id, json, text, time_text};
 use anyhow::Result;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(crate) fn read(source: &mut Source, sink: &mut dyn Sink) -> Result<()> {
     let mut session = source.stem.clone();
     let mut ids = Ids::default();
     source.lines(sink, |source, sink, line| {
-        let entry: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let entry = json(line)?;
         match text(&entry, "type") {
             Some("session") => {
                 if let Some(id) = id(&entry, "id") {

@@ -65,6 +65,18 @@ impl HttpModels {
     pub fn new(config: &Config) -> Self {
         Self { shared: Arc::new(Shared { llm: config.llm.clone(), embedding: config.embedding.clone(), state: Mutex::default(), wake: Condvar::new() }) }
     }
+
+    /// Returns the vector of one text and waits for it, `limit` at most: for the query of a recall, which goes into the
+    /// call. `None` if there is no embedding model.
+    pub fn embed(&self, text: &str, limit: Duration) -> Option<Result<Vec<f32>, String>> {
+        let embedding = self.shared.embedding.as_ref()?;
+        let agent = Agent::config_builder().timeout_global(Some(limit)).http_status_as_error(false).build().new_agent();
+        let texts = [text.to_owned()];
+        let answer = post(&agent, &embedding.endpoint, "embeddings", &vectors::body(&embedding.endpoint.model, &texts))
+            .and_then(|response| vectors::answer(&response, 1, embedding.dimensions))
+            .and_then(|mut vectors| vectors.pop().ok_or_else(|| "no vector came".into()));
+        Some(answer)
+    }
 }
 
 impl Drop for HttpModels {

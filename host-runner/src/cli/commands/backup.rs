@@ -8,7 +8,9 @@ use anyhow::Result;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  strata backup               named after the time\n  strata backup before-move   below backups/ of the data directory\n  strata restore before-move")]
+#[command(
+    after_help = "Examples:\n  strata backup               named after the time\n  strata backup before-move   below backups/ of the data directory\n  strata restore before-move"
+)]
 pub(crate) struct Backup {
     /// The copy's name
     #[arg(value_name = "NAME")]

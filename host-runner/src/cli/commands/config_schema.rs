@@ -7,7 +7,9 @@ use anyhow::Result;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  strata config-schema\n\nSettings go under [settings] of ~/.config/strata/config.toml:\n  [settings.recall]\n  maxResults = 8")]
+#[command(
+    after_help = "Examples:\n  strata config-schema\n\nSettings go under [settings] of ~/.config/strata/config.toml:\n  [settings.recall]\n  maxResults = 8"
+)]
 pub(crate) struct ConfigSchema {}
 
 impl ConfigSchema {

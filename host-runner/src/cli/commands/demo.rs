@@ -147,10 +147,12 @@ fn telling<'a>(atoms: &[&'a Value]) -> Vec<&'a Value> {
 fn changed_mind(space: &Space, atoms: &[Value], terminal: &Terminal) -> Result<()> {
     for old in atoms.iter().filter(|atom| !atom["believed-to"].is_null()) {
         let found = open::document(space.trace(old["id"].as_str().unwrap_or_default().into()))?;
-        if let Some(new) = found["replaced-by"].get(0) {
+        let words = |atom: &Value| atom["text"].as_str().unwrap_or_default().trim_end_matches(['.', '。']).to_owned();
+        // The same thing said in fewer words is no change of mind.
+        if let Some(new) = found["replaced-by"].get(0).filter(|new| !words(old).contains(&words(new)) && !words(new).contains(&words(old))) {
             terminal.heading("   A changed mind replaces, it does not erase");
-            terminal.text("   was  ", old["text"].as_str().unwrap_or_default());
-            terminal.text("   now  ", new["text"].as_str().unwrap_or_default());
+            terminal.led("   was  ", old["text"].as_str().unwrap_or_default());
+            terminal.led("   now  ", new["text"].as_str().unwrap_or_default());
             break;
         }
     }
@@ -166,7 +168,7 @@ fn ask(space: &Space, question: &str, terminal: &Terminal) -> Result<Injection> 
         return Ok(injection);
     }
     terminal.heading("3  A new session asks");
-    terminal.text("   Lena: ", question);
+    terminal.led("   Lena: ", question);
     terminal.line("");
     terminal.remark("   ", &format!("Found in {:.1} ms. This exact text enters the prompt", started.elapsed().as_secs_f64() * 1000.0));
     for (title, text) in [("at the end of the system prompt:", &injection.stable), ("beside what Lena wrote:", &injection.dynamic)] {

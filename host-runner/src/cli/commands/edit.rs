@@ -35,15 +35,13 @@ impl Edit {
         let id = scenes::id_of(&space, &self.id)?;
         let text = match &self.text {
             Some(text) => text.clone(),
-            None if std::io::stdin().is_terminal() => {
-                match edited(&current(&space, &id)?)? {
-                    Some(text) => text,
-                    None => {
-                        terminal.note("the text is as it was; nothing was changed");
-                        return Ok(Exit::Done);
-                    }
+            None if std::io::stdin().is_terminal() => match edited(&current(&space, &id)?)? {
+                Some(text) => text,
+                None => {
+                    terminal.note("the text is as it was; nothing was changed");
+                    return Ok(Exit::Done);
                 }
-            }
+            },
             None => {
                 let mut text = String::new();
                 std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;

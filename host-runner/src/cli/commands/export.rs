@@ -8,7 +8,9 @@ use anyhow::Result;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  strata export               below exports/ of the data directory, named after the time\n  strata export move          and `strata import ~/.strata/exports/move --data DIR` takes it up elsewhere")]
+#[command(
+    after_help = "Examples:\n  strata export               below exports/ of the data directory, named after the time\n  strata export move          and `strata import ~/.strata/exports/move --data DIR` takes it up elsewhere"
+)]
 pub(crate) struct Export {
     /// The export's name
     #[arg(value_name = "NAME")]

@@ -8,7 +8,9 @@ use anyhow::Result;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  strata flush                distil what waits for more turns or for time\n\nWith a model configured it asks the model; it may be interrupted at any time.")]
+#[command(
+    after_help = "Examples:\n  strata flush                distil what waits for more turns or for time\n\nWith a model configured it asks the model; it may be interrupted at any time."
+)]
 pub(crate) struct Flush {}
 
 impl Flush {

@@ -3,9 +3,9 @@
 mod delivery;
 
 use crate::cli::exit::{Exit, Usage};
+use crate::cli::open;
 use crate::cli::options::Settings;
-use crate::cli::terminal::{self, Terminal};
-use crate::cli::{open, terminal::counted};
+use crate::cli::terminal::{Terminal, counted};
 use crate::import::{Format, Source, detect, tdai};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -182,7 +182,7 @@ fn print(report: &Value, dry_run: bool, failures: Exit, terminal: &Terminal) -> 
             terminal.line(format!("{} {verb}{known}, in {}", counted(kept, "message"), counted(number("sessions"), "session")));
         }
         if let Some(records) = report.get("records").filter(|records| !records.is_null()) {
-            terminal.line(terminal::outline(records));
+            print_records(records, verb, terminal);
         }
         for file in report["files"].as_array().into_iter().flatten() {
             for left in file["left-behind"].as_array().into_iter().flatten() {
@@ -213,5 +213,28 @@ fn print(report: &Value, dry_run: bool, failures: Exit, terminal: &Terminal) -> 
         (Exit::Done, false) if nothing_taken => Exit::Failed,
         (Exit::Done, false) => Exit::Partly,
         (failed, _) => failed,
+    }
+}
+
+/// Prints what became of records: a line a kind.
+fn print_records(records: &Value, verb: &str, terminal: &Terminal) {
+    for (kind, one) in [("message", "message"), ("atom", "memory"), ("scene", "scene"), ("persona", "persona"), ("vector", "vector"), ("request", "model call")]
+    {
+        let count = |member: &str| records.pointer(&format!("/{kind}/{member}")).and_then(Value::as_u64).unwrap_or(0);
+        let mut words = Vec::new();
+        for (member, word) in [("known", "known already"), ("conflict", "in conflict with newer ones here"), ("ignored", "not used")] {
+            words.extend((count(member) > 0).then(|| format!("{} {word}", count(member))));
+        }
+        for (reason, dropped) in records.pointer(&format!("/{kind}/dropped")).and_then(Value::as_object).into_iter().flatten() {
+            words.push(format!("{dropped} not kept: {reason}"));
+        }
+        if count("added") > 0 || !words.is_empty() {
+            words.insert(0, format!("{} {verb}", counted(count("added"), one)));
+            terminal.line(words.join(", "));
+        }
+    }
+    let unresolved = records.get("unresolved").and_then(Value::as_u64).unwrap_or(0);
+    if unresolved > 0 {
+        terminal.warn(format!("{} to what is not there", counted(unresolved, "reference")));
     }
 }

@@ -8,7 +8,9 @@ use anyhow::Result;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  strata status               shows what failed and why\n  strata retry                tries all of it\n  strata retry l1             tries one layer")]
+#[command(
+    after_help = "Examples:\n  strata status               shows what failed and why\n  strata retry                tries all of it\n  strata retry l1             tries one layer"
+)]
 pub(crate) struct Retry {
     /// The layer whose work to try again: l1, l2, l3, embed, offload; all if absent
     #[arg(default_value = "")]

@@ -9,7 +9,9 @@ use anyhow::Result;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  strata history persona\n  strata rollback persona 2\n\nNothing is lost: the revision that was current stays in the history.")]
+#[command(
+    after_help = "Examples:\n  strata history persona\n  strata rollback persona 2\n\nNothing is lost: the revision that was current stays in the history."
+)]
 pub(crate) struct Rollback {
     /// The id of a memory, a scene or a message; `persona` for the persona
     #[arg(value_name = "ID")]

@@ -32,7 +32,11 @@ impl Scenes {
                 let message = format!("there is no scene `{name}`; `strata scenes` lists them");
                 return Err(SpaceError::Refused(Failure { code: FailureCode::NotFound, message }).into());
             };
-            if terminal.json { terminal.document(scene) } else { terminal.line(scene["text"].as_str().unwrap_or_default().trim_end()) }
+            if terminal.json {
+                terminal.document(scene)
+            } else {
+                terminal.line(scene["text"].as_str().unwrap_or_default().trim_end())
+            }
             return Ok(Exit::Done);
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.get("heat").and_then(Value::as_u64).unwrap_or(0)));

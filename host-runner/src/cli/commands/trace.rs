@@ -26,7 +26,11 @@ impl Trace {
         let space = open::look(settings)?;
         let found = open::document(space.trace(scenes::id_of(&space, &self.id)?))?;
         space.close()?;
-        if terminal.json { terminal.document(&found) } else { print(&found, terminal) }
+        if terminal.json {
+            terminal.document(&found)
+        } else {
+            print(&found, terminal)
+        }
         Ok(Exit::Done)
     }
 }

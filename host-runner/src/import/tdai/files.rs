@@ -1,10 +1,10 @@
 //! The JSONL, Markdown and checkpoint files of a TencentDB Agent Memory directory.
 
-use super::super::{Problem, Sink, Source, id, text, time_text};
+use super::super::{Problem, Sink, Source, id, json, text, time_text};
 use super::reading;
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ impl L0Line {
     pub(super) fn record(&self, cursors: &Cursors) -> Value {
         let arrived = self.recorded_at.or(self.said_at);
         let distilled = cursors.get(&self.session).zip(arrived).is_some_and(|(cursor, arrived)| arrived <= *cursor);
-        let mut record = json!({
+        let mut record = serde_json::json!({
             "record": "message", "id": self.id, "session": self.session, "role": self.role, "text": self.text,
             "said-at": self.said_at.or(self.recorded_at), "distilled": distilled,
         });
@@ -93,7 +93,7 @@ impl L1Line {
 
     /// Returns the import record. Nobody wrote down when a superseded atom was superseded: its own last change stands for it.
     pub(super) fn record(&self, messages: &[String], superseded: bool) -> Value {
-        let mut record = json!({
+        let mut record = serde_json::json!({
             "record": "atom", "id": self.id, "kind": self.kind, "text": self.text, "priority": self.priority, "scene": self.scene,
             "messages": messages, "origin": if messages.is_empty() { "imported" } else { "user" },
             "created-at": self.created_at, "updated-at": self.updated_at.or(self.created_at),
@@ -103,7 +103,7 @@ impl L1Line {
             record["session"] = self.session.clone().into();
         }
         if superseded {
-            record["believed-to"] = json!(self.updated_at.or(self.created_at).unwrap_or(0));
+            record["believed-to"] = serde_json::json!(self.updated_at.or(self.created_at).unwrap_or(0));
         }
         if let Some(scope) = &self.scope {
             record["scope"] = scope.clone();
@@ -152,8 +152,7 @@ pub(super) fn jsonl<T>(folder: &Path, sink: &mut dyn Sink, parse: impl Fn(&Value
             continue;
         }
         Source::open(&path, TimeZone::UTC)?.lines(sink, |_, _, line| {
-            let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-            rows.push(parse(&value)?);
+            rows.push(parse(&json(line)?)?);
             Ok(Ok(()))
         })?;
     }
@@ -233,7 +232,7 @@ pub(super) fn scene(name: &str, text: &str, zone: &TimeZone) -> Value {
     let (header, body) = parts.unwrap_or(("", text));
     let field = |name: &str| header.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim).filter(|value| !value.is_empty());
     let time = |name: &str| field(name).and_then(|value| time_text::parse(value, zone));
-    json!({
+    serde_json::json!({
         "record": "scene", "name": name, "text": body.trim(), "summary": field("summary").unwrap_or_default(),
         "heat": field("heat").and_then(|heat| heat.parse::<u64>().ok()).unwrap_or(0),
         "created-at": time("created"), "updated-at": time("updated"), "atoms": [], "origin": "imported",

@@ -33,6 +33,8 @@ pub(super) struct Delivery<'a> {
     waiting_bytes: usize,
     records: Vec<String>,
     records_bytes: usize,
+    /// Records handed over in earlier calls.
+    delivered: u64,
     taken: Map<String, Value>,
     read: u64,
     stored: u64,
@@ -56,6 +58,7 @@ impl<'a> Delivery<'a> {
             waiting_bytes: 0,
             records: Vec::new(),
             records_bytes: 0,
+            delivered: 0,
             taken: Map::new(),
             read: 0,
             stored: 0,
@@ -113,21 +116,25 @@ impl<'a> Delivery<'a> {
             }
         }
         if !self.records.is_empty() {
-            let records = std::mem::take(&mut self.records).join("\n");
+            let records = std::mem::take(&mut self.records);
+            let (before, count) = (self.delivered, records.len() as u64);
+            let records = records.join("\n");
+            self.delivered += count;
             self.records_bytes = 0;
             let answer = open::document(self.space.import(self.scope.clone(), records, self.dry_run, strata_host::now()))?;
             if let Value::Object(answer) = answer {
-                self.add(answer);
+                self.add(answer, before);
             }
         }
         Ok(())
     }
 
     /// Adds the answer of one call to the sum of all.
-    fn add(&mut self, answer: Map<String, Value>) {
+    fn add(&mut self, answer: Map<String, Value>, before: u64) {
         for error in answer.get("errors").and_then(Value::as_array).into_iter().flatten() {
             let reason = error.get("reason").and_then(Value::as_str).unwrap_or_default();
-            self.problems.push(Problem { file: "record".into(), line: error.get("line").and_then(Value::as_u64).unwrap_or(0), reason: reason.into() });
+            let line = before + error.get("line").and_then(Value::as_u64).unwrap_or(0);
+            self.problems.push(Problem { file: "record".into(), line, reason: reason.into() });
         }
         let counts = answer.into_iter().filter(|(name, _)| !matches!(name.as_str(), "errors" | "dry-run"));
         sum(&mut self.taken, counts);
@@ -136,8 +143,7 @@ impl<'a> Delivery<'a> {
     /// Returns the report of the whole import.
     pub(super) fn report(self, files: Vec<Value>, seconds: f64, space: &Space) -> Result<Value> {
         let status = open::document(space.status())?;
-        let problems: Vec<Value> =
-            self.problems.iter().map(|problem| json!({"file": problem.file, "line": problem.line, "reason": problem.reason})).collect();
+        let problems: Vec<Value> = self.problems.iter().map(|problem| json!({"file": problem.file, "line": problem.line, "reason": problem.reason})).collect();
         Ok(json!({
             "dry-run": self.dry_run,
             "read": self.read,
