@@ -87,6 +87,8 @@ enum Command {
     Export(commands::export::Export),
     /// Derive every layer again from the messages, and compare
     Rebuild(commands::rebuild::Rebuild),
+    /// Run a recorded agent session through short-term memory and measure it
+    Replay(commands::replay::Replay),
     /// Print the JSON Schema of the engine's settings
     ConfigSchema(commands::config_schema::ConfigSchema),
     /// Check this host against the scenarios of the contract
@@ -135,6 +137,7 @@ fn run(cli: Cli, terminal: &mut Terminal) -> anyhow::Result<Exit> {
         Command::Restore(command) => command.run(&settings, terminal),
         Command::Export(command) => command.run(&settings, terminal),
         Command::Rebuild(command) => command.run(&settings, terminal),
+        Command::Replay(command) => command.run(&settings, terminal),
         Command::ConfigSchema(command) => command.run(&settings, terminal),
         Command::Conformance(command) => command.run(&settings, terminal),
     }

@@ -2,6 +2,7 @@
 
 mod cli;
 mod import;
+mod replay;
 
 use std::process::ExitCode;
 

@@ -26,5 +26,6 @@ pub(crate) mod export;
 pub(crate) mod flush;
 pub(crate) mod rebuild;
 pub(crate) mod restore;
+pub(crate) mod replay;
 pub(crate) mod retry;
 pub(crate) mod status;
