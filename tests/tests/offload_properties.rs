@@ -193,6 +193,7 @@ fn know(messages: &[Rc<Measured>]) -> Known {
                 result_ref: ref_path(&result.text),
                 arguments_ref: None,
                 summary: reading.summary,
+                shown: None,
                 digest: reading.digest,
                 failed: reading.failed,
                 score: reading.score,

@@ -12,7 +12,7 @@ use crate::contract::{
 use crate::disk::Disk;
 use crate::offload::intake::{self, Desk};
 use crate::offload::session::Sessions;
-use crate::offload::{drill, reduce};
+use crate::offload::{drill, mirror, model, reduce};
 use crate::settings::Settings;
 use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store};

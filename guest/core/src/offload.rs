@@ -25,6 +25,7 @@ pub mod session;
 
 pub mod intake;
 pub mod mirror;
+pub mod model;
 
 pub mod drill;
 pub mod reduce;

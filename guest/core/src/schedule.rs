@@ -8,7 +8,7 @@ use crate::l0::{ScopeId, SessionId};
 use crate::settings::Pipeline;
 use crate::store::failure;
 use crate::work::{self, Batch, Job};
-use crate::{l1, l2, l3, settings};
+use crate::{l1, l2, l3, offload, settings};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 /// Steps of slow work that one tick starts; more makes the next tick due at once.
@@ -39,6 +39,7 @@ pub fn tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
     next.at(l1_tick(job)?);
     next.at(l2_tick(job)?);
     next.at(l3_tick(job)?);
+    next.at(offload_tick(job)?);
     Ok(next.0)
 }
 
@@ -240,6 +241,25 @@ fn l3_tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
         next.at(Some(job.at));
     }
     Ok(next.0)
+}
+
+/// Short-term memory asks a model only; the rules have done their part when a result arrived.
+fn offload_tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
+    let mut steps = 0;
+    if !job.models.llm.available || !job.settings.offload.enabled {
+        return Ok(None);
+    }
+    while restart(job, "offload", &mut steps)? {
+        let Some((scope, session)) = offload::model::waiting(job.tx, job.settings.offload.force_trigger_threshold, job.at)? else { break };
+        let batch = offload::model::open(job, scope, session)?;
+        let batch = work::batch(job.tx, batch)?;
+        steps += 1;
+        work::start(job, &batch)?;
+    }
+    if steps == STEPS_PER_TICK {
+        return Ok(Some(job.at));
+    }
+    next_attempt(job.tx, "offload", job.at)
 }
 
 /// Returns the oldest L1 batch whose next step is due and possible: a settlement waits while another

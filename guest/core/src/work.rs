@@ -10,7 +10,7 @@ use crate::engine::Models;
 use crate::l0::{ScopeId, SessionId};
 use crate::settings::Settings;
 use crate::store::failure;
-use crate::{l1, l2, l3, schedule};
+use crate::{l1, l2, l3, offload, schedule};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 /// Attempts of one step before a batch is dead (the reference system retries five times).
@@ -143,6 +143,7 @@ pub fn start(job: &mut Job<'_>, batch: &Batch) -> Result<()> {
         "l1" => l1::start(job, batch)?,
         "l2" => l2::start(job, batch)?,
         "l3" => l3::start(job, batch)?,
+        "offload" => offload::model::start(job, batch)?,
         layer => Step::Failed(format!("this build does not work on layer `{layer}`")),
     };
     finish(job, batch, None, step)
@@ -165,6 +166,7 @@ pub fn complete(job: &mut Job<'_>, request_id: &str, outcome: &Outcome) -> Resul
                 "l1" => l1::answered(job, &batch, &answer.text)?,
                 "l2" => l2::answered(job, &batch, &answer.text)?,
                 "l3" => l3::answered(job, &batch, &answer.text)?,
+                "offload" => offload::model::answered(job, &batch, &answer.text)?,
                 layer => Step::Failed(format!("this build does not work on layer `{layer}`")),
             }
         }

@@ -4,6 +4,7 @@ use super::assemble::{ARGUMENT_MIN_CHARS, RefKind};
 use super::canvas::Board;
 use super::ledger::{Entry, fingerprint, read};
 use super::mirror;
+use super::model::{RESULT_VIEW_CHARS, view};
 use super::refs::ref_path;
 use super::rows;
 use super::session::{NewRef, Sessions, store_texts};
@@ -106,6 +107,7 @@ pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, incoming: &[Incom
     let session = desk.sessions.get(desk.store.db(), id)?;
     let mut board: Board = session.board.clone();
     let mut entries: Vec<Entry> = Vec::new();
+    let mut excerpts: Vec<String> = Vec::new();
     let mut receipts = Vec::with_capacity(incoming.len());
     let mut texts: Vec<(String, RefKind, &Incoming<'_>, &str)> = Vec::new();
     let first = session.ledger.entries().len();
@@ -143,6 +145,7 @@ pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, incoming: &[Incom
             result_ref,
             arguments_ref,
             summary: reading.summary,
+            shown: None,
             digest: reading.digest,
             failed: reading.failed,
             score: reading.score,
@@ -151,6 +154,7 @@ pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, incoming: &[Incom
         entry.node_id = board.place(&entry, at as i64).node_id;
         entry.placed_node = entry.node_id.clone();
         receipts.push(ToolReceipt { entry: entry.uid.clone(), result_ref: entry.result_ref.clone(), duplicate: false, filtered: String::new() });
+        excerpts.push(view(result.output, RESULT_VIEW_CHARS));
         entries.push(entry);
     }
     if entries.is_empty() {
@@ -170,8 +174,8 @@ pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, incoming: &[Incom
         for text in &new {
             rows::use_ref(tx, id, text.path, text.kind, text.call_id, at)?;
         }
-        for entry in &entries {
-            rows::insert_entry(tx, id, entry)?;
+        for (entry, excerpt) in entries.iter().zip(&excerpts) {
+            rows::insert_entry(tx, id, entry, excerpt)?;
         }
         rows::store_board(tx, id, &board, at)
     })?;

@@ -39,6 +39,8 @@ pub struct Entry {
     pub arguments_ref: Option<String>,
     /// One line, conclusion first.
     pub summary: String,
+    /// The summary that a context showed first; placeholders keep it whatever a model says later.
+    pub shown: Option<String>,
     /// Telling lines and names of the result, for its placeholder.
     pub digest: String,
     /// The result reports a failure.

@@ -9,7 +9,8 @@ use crate::calendar::Calendar;
 use crate::contract::{Result, Scope};
 use crate::disk::{Disk, OpenMode, read_all, replace};
 use crate::l0::{SessionId, uid};
-use crate::store::disk_failure;
+use crate::store::{disk_failure, failure};
+use rusqlite::Connection;
 use serde_json::json;
 
 /// Directory of the offload logs.
@@ -22,11 +23,11 @@ const SLUG_MAX_CHARS: usize = 48;
 /// Returns the name of a session's files: what is safe of its name, and a hash that tells apart
 /// sessions of different scopes or with unsafe names.
 pub fn slug(scope: &Scope) -> String {
-    let safe: String = scope.session.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).take(SLUG_MAX_CHARS).collect();
-    // As the rows have it: an empty part is `default`.
-    let part = |part: &'_ str| if part.is_empty() { b"default".to_vec() } else { part.as_bytes().to_vec() };
-    let hash = uid("", &[&part(&scope.team), &part(&scope.user), &part(&scope.agent), &part(&scope.session)]);
-    format!("{}-{}", if safe.is_empty() { "default" } else { &safe }, &hash[..8])
+    let part = |text: &'_ str| -> String { if text.is_empty() { "default".to_owned() } else { text.to_owned() } };
+    let (team, user, agent, name) = (part(&scope.team), part(&scope.user), part(&scope.agent), part(&scope.session));
+    let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).take(SLUG_MAX_CHARS).collect();
+    let hash = uid("", &[team.as_bytes(), user.as_bytes(), agent.as_bytes(), name.as_bytes()]);
+    format!("{safe}-{}", &hash[..8])
 }
 
 /// Returns the path of a session's offload log.
@@ -88,6 +89,19 @@ pub fn append(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, first: usize) -
 pub fn rewrite(desk: &mut Desk<'_>, id: SessionId, scope: &Scope) -> Result<()> {
     desk.sessions.get(desk.store.db(), id)?.mirrored = Some(u64::MAX);
     append(desk, id, scope, 0)
+}
+
+/// Writes the log and the running canvas of a session anew, after a model's answer.
+pub fn redraw(desk: &mut Desk<'_>, id: SessionId) -> Result<()> {
+    let scope = scope_of(desk.store.db(), id)?;
+    rewrite(desk, id, &scope)?;
+    canvases(desk, id, &scope)
+}
+
+fn scope_of(db: &Connection, id: SessionId) -> Result<Scope> {
+    db.prepare_cached("SELECT team, user, agent, name FROM sessions JOIN scopes ON scopes.id = scope WHERE sessions.id = ?1")
+        .and_then(|mut query| query.query_row([id.0], |row| Ok(Scope { team: row.get(0)?, user: row.get(1)?, agent: row.get(2)?, session: row.get(3)? })))
+        .map_err(failure)
 }
 
 /// Writes the canvas of the running task.

@@ -1,6 +1,6 @@
 //! `hooks.assemble`: makes sure that everything is stored which the reduced list points at.
 
-use super::assemble::{Language, Measured, NeededRef, Policy, Story, assemble, context};
+use super::assemble::{Language, Measured, NeededRef, Policy, RefKind, Story, assemble, context};
 use super::intake::{Desk, Incoming, ensure_session, filtered, take, user_turn};
 use super::ledger::Entry;
 use super::message_shape::Role;
@@ -57,8 +57,16 @@ pub fn reduce(desk: &mut Desk<'_>, settings: &Offload, request: &AssembleRequest
     };
     let reduced = if settings.enabled { assemble(&messages, &session.ledger, &policy, &mut freeze) } else { super::assemble::untouched(&messages, &policy) };
     let missing: Vec<NeededRef> = reduced.needs.iter().filter(|need| !session.used.contains(&(need.path.clone(), need.kind))).cloned().collect();
-    if !missing.is_empty() || !fresh.is_empty() {
-        secure(desk, id, &missing, &fresh, request.at)?;
+    let shown: BTreeMap<u32, String> = reduced
+        .needs
+        .iter()
+        .filter(|need| need.kind == RefKind::Result)
+        .filter_map(|need| session.ledger.find_ref(&need.call_id, &need.path))
+        .filter(|entry| entry.shown.is_none())
+        .map(|entry| (entry.ordinal, entry.summary.clone()))
+        .collect();
+    if !missing.is_empty() || !fresh.is_empty() || !shown.is_empty() {
+        secure(desk, id, &Handed { missing, fresh, shown }, request.at)?;
     }
     let count = |tokens: u64| u32::try_from(calibration.apply(tokens)).unwrap_or(u32::MAX);
     Ok(Assembled {
@@ -114,9 +122,16 @@ fn catch_up(desk: &mut Desk<'_>, id: SessionId, request: &AssembleRequest, messa
     take(desk, id, &request.scope, &waiting, request.at).map(|_| ())
 }
 
+/// What a list hands out for the first time.
+struct Handed {
+    missing: Vec<NeededRef>,
+    fresh: BTreeMap<u32, String>,
+    shown: BTreeMap<u32, String>,
+}
+
 /// Makes texts durable, then notes that the session points at them.
-fn secure(desk: &mut Desk<'_>, id: SessionId, missing: &[NeededRef], fresh: &BTreeMap<u32, String>, at: u64) -> Result<()> {
-    let new: Vec<NewRef<'_>> = missing.iter().map(NewRef::from).collect();
+fn secure(desk: &mut Desk<'_>, id: SessionId, handed: &Handed, at: u64) -> Result<()> {
+    let new: Vec<NewRef<'_>> = handed.missing.iter().map(NewRef::from).collect();
     let stored = store_texts(desk.store.db(), desk.store.disk(), desk.calendar, &new, at)?;
     desk.store.write(|tx| {
         for text in &stored {
@@ -125,14 +140,22 @@ fn secure(desk: &mut Desk<'_>, id: SessionId, missing: &[NeededRef], fresh: &BTr
         for text in &new {
             rows::use_ref(tx, id, text.path, text.kind, text.call_id, at)?;
         }
-        for (covered, text) in fresh {
+        for (covered, text) in &handed.fresh {
             rows::store_context(tx, id, *covered, text, at)?;
+        }
+        for (ordinal, summary) in &handed.shown {
+            rows::freeze_summary(tx, id, *ordinal, summary)?;
         }
         Ok(())
     })?;
     let session = desk.sessions.get(desk.store.db(), id)?;
-    session.used.extend(missing.iter().map(|need| (need.path.clone(), need.kind)));
-    session.contexts.extend(fresh.iter().map(|(covered, text)| (*covered, text.clone())));
+    session.used.extend(handed.missing.iter().map(|need| (need.path.clone(), need.kind)));
+    session.contexts.extend(handed.fresh.iter().map(|(covered, text)| (*covered, text.clone())));
+    for entry in session.ledger.entries_mut() {
+        if let Some(summary) = handed.shown.get(&entry.ordinal) {
+            entry.shown = Some(summary.clone());
+        }
+    }
     Ok(())
 }
 

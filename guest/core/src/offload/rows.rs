@@ -51,7 +51,7 @@ pub fn ledger(db: &Connection, session: SessionId) -> Result<Ledger> {
     let mut query = db
         .prepare_cached(
             "SELECT ordinal, call_id, result_print, result_bytes, node_id, placed_node, call_line, intent, target, result_ref, arguments_ref, summary, digest, failed, score,
-                    names_used, tool, uid, at
+                    names_used, tool, uid, at, shown
              FROM offload_entries WHERE session = ?1 ORDER BY ordinal",
         )
         .map_err(failure)?;
@@ -80,6 +80,7 @@ pub fn ledger(db: &Connection, session: SessionId) -> Result<Ledger> {
                 tool: row.get(16)?,
                 uid: row.get(17)?,
                 at_ms: row.get(18)?,
+                shown: row.get(19)?,
             })
         })
         .map_err(failure)?;
@@ -95,13 +96,13 @@ pub fn entry_uid(session: SessionId, call_id: &str, result_print: u64) -> String
     uid("o_", &[&session.0.to_be_bytes(), call_id.as_bytes(), &result_print.to_be_bytes()])
 }
 
-/// Stores an entry.
-pub fn insert_entry(tx: &Transaction<'_>, session: SessionId, entry: &Entry) -> Result<()> {
+/// Stores an entry, with the part of its result that a model would be shown.
+pub fn insert_entry(tx: &Transaction<'_>, session: SessionId, entry: &Entry, excerpt: &str) -> Result<()> {
     let names = serde_json::to_string(&entry.names_used).expect("strings serialize");
     tx.prepare_cached(
         "INSERT INTO offload_entries (uid, session, ordinal, call_id, result_print, result_bytes, node_id, placed_node, tool, call_line, intent, target, result_ref,
-                                      arguments_ref, summary, summary_by, digest, failed, score, names_used, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'rules', ?16, ?17, ?18, ?19, ?20)",
+                                      arguments_ref, summary, summary_by, digest, failed, score, names_used, at, excerpt)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'rules', ?16, ?17, ?18, ?19, ?20, ?21)",
     )
     .and_then(|mut insert| {
         insert.execute(params![
@@ -124,11 +125,20 @@ pub fn insert_entry(tx: &Transaction<'_>, session: SessionId, entry: &Entry) -> 
             entry.failed,
             entry.score,
             names,
-            entry.at_ms
+            entry.at_ms,
+            excerpt
         ])
     })
     .map(|_| ())
     .map_err(failure)
+}
+
+/// Keeps the summary that a context shows for the first time.
+pub fn freeze_summary(tx: &Transaction<'_>, session: SessionId, ordinal: u32, summary: &str) -> Result<()> {
+    tx.prepare_cached("UPDATE offload_entries SET shown = ?3 WHERE session = ?1 AND ordinal = ?2 AND shown IS NULL")
+        .and_then(|mut update| update.execute(params![session.0, ordinal, summary]))
+        .map(|_| ())
+        .map_err(failure)
 }
 
 /// Returns the row of a stored text.

@@ -176,7 +176,7 @@ impl Measured {
                 continue;
             }
             let Some(entry) = ledger.find(&result.call_id, result.text.len() as u64, *print) else { continue };
-            let text = placeholder(&entry.placed_node, &entry.result_ref, &entry.summary, &entry.digest);
+            let text = placeholder(&entry.placed_node, &entry.result_ref, entry.shown.as_ref().unwrap_or(&entry.summary), &entry.digest);
             if estimate(&text) * 100 > cost * WORTH_PERCENT {
                 continue;
             }

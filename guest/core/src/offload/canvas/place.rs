@@ -148,6 +148,22 @@ impl Board {
         Placed { node_id: format!("{:03}-N{}", open.task, open.node), opened }
     }
 
+    /// Says the goal of the running task better. Empty words change nothing.
+    pub fn rename_current(&mut self, goal: &str) {
+        let current = self.current;
+        if let Some(task) = self.tasks.iter_mut().find(|task| task.number == current && !goal.trim().is_empty()) {
+            task.goal = shorten(&one_line(goal), GOAL_MAX_CHARS);
+        }
+    }
+
+    /// Returns the id of a new node of the running task, for calls that move there.
+    pub fn fresh_node(&mut self) -> String {
+        let node = self.nodes.entry(self.current).or_insert(0);
+        *node += 1;
+        self.open = None;
+        format!("{:03}-N{node}", self.current)
+    }
+
     fn traits_of(&self, number: u32) -> TaskTraits {
         let (calls, touched) = self.traits.get(&number).cloned().unwrap_or_default();
         TaskTraits { number, calls, touched }

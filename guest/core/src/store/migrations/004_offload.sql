@@ -42,7 +42,8 @@ CREATE TABLE offload_entries (
     score         INTEGER NOT NULL,            -- replaceability, 0 to 10
     names_used    TEXT NOT NULL,               -- JSON array
     batch         INTEGER,                     -- the batch that summarizes it by a model
-    offloaded     TEXT,                        -- NULL, brief or folded: how contexts show it
+    excerpt       TEXT NOT NULL,               -- head and tail of the result, for that question
+    shown         TEXT,                        -- the summary that a context showed first; it stays in placeholders
     at            INTEGER NOT NULL,
     UNIQUE (session, ordinal),
     UNIQUE (session, call_id, result_print)
