@@ -145,7 +145,8 @@ pub(crate) fn replay(space: &Space, scope: &Scope, messages: &[Recorded], window
         let now = START + at as Instant * STEP_MS;
         progress(at);
         if message.role == Speaker::Assistant && !message.continues && at > 0 {
-            let request = AssembleRequest { scope: scope.clone(), messages_json: format!("{list}]"), window_tokens: window, at: now, ..AssembleRequest::default() };
+            let request =
+                AssembleRequest { scope: scope.clone(), messages_json: format!("{list}]"), window_tokens: window, at: now, ..AssembleRequest::default() };
             let reduced = space.assemble(request)?;
             let previous = report.last_list.trim_end_matches(']').as_bytes();
             let common = previous.iter().zip(reduced.messages_json.as_bytes()).take_while(|(a, b)| a == b).count();

@@ -172,7 +172,13 @@ impl Engine {
 
     /// `work.complete`.
     pub fn complete(&mut self, request_id: &str, outcome: Outcome, at: Instant) -> Result<bool> {
+        let session = model::session_of(self.store.db(), request_id)?;
         let taken = self.work(at, |job| work::complete(job, request_id, &outcome))?;
+        if let Some(session) = session.filter(|_| taken) {
+            // The answer changed rows under the session in memory.
+            self.offload_sessions.drop_cached(session);
+            mirror::redraw(&mut self.desk(), session)?;
+        }
         self.show(at);
         Ok(taken)
     }

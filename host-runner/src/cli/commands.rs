@@ -25,7 +25,7 @@ pub(crate) mod conformance;
 pub(crate) mod export;
 pub(crate) mod flush;
 pub(crate) mod rebuild;
-pub(crate) mod restore;
 pub(crate) mod replay;
+pub(crate) mod restore;
 pub(crate) mod retry;
 pub(crate) mod status;

@@ -135,8 +135,7 @@ fn join(last: Option<&mut Value>, part: &Value) -> bool {
 
 fn record(message: Value) -> Recorded {
     let string = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
-    let mut recorded =
-        Recorded { role: Speaker::Other, text: String::new(), calls: Vec::new(), results: Vec::new(), continues: false, message: Value::Null };
+    let mut recorded = Recorded { role: Speaker::Other, text: String::new(), calls: Vec::new(), results: Vec::new(), continues: false, message: Value::Null };
     let role = string(&message, "role");
     recorded.role = match role.as_str() {
         "assistant" | "model" => Speaker::Assistant,

@@ -81,7 +81,10 @@ fn print(report: &Report, terminal: &Terminal) {
     let percent = |of: u64| if of == 0 { 0.0 } else { 100.0 * (1.0 - report.after() as f64 / of as f64) };
     terminal.field("turns", report.turns.len().to_string());
     terminal.field("tokens before", format!("{} ({} cut to the window)", grouped(report.before()), grouped(report.before_capped())));
-    terminal.field("tokens after", format!("{} (-{:.1} %, -{:.1} % of the cut)", grouped(report.after()), percent(report.before()), percent(report.before_capped())));
+    terminal.field(
+        "tokens after",
+        format!("{} (-{:.1} %, -{:.1} % of the cut)", grouped(report.after()), percent(report.before()), percent(report.before_capped())),
+    );
     terminal.field("recovered", format!("{:.2} % of {} results' bytes", report.recovered() * 100.0, report.offloaded.len()));
     terminal.field("prefix kept", format!("{:.1} % (median)", report.prefix_median() * 100.0));
 }
