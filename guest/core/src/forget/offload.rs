@@ -135,7 +135,8 @@ fn telling_refs(tx: &Transaction<'_>, disk: &dyn Disk, doomed: &Doomed, cascade:
 fn telling_entries(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, files: &mut Files) -> Result<()> {
     let entries: Vec<(i64, i64, String, String, Option<String>)> = tx
         .prepare_cached(
-            "SELECT id, session, call_line || char(10) || coalesce(target, '') || char(10) || summary || char(10) || digest || char(10) || names_used,
+            "SELECT id, session, call_line || char(10) || coalesce(target, '') || char(10) || summary || char(10) || digest || char(10) || names_used
+                    || char(10) || excerpt || char(10) || coalesce(shown, ''),
                     result_ref, arguments_ref FROM offload_entries WHERE summary <> '[forgotten]' ORDER BY id",
         )
         .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))?.collect())
@@ -151,7 +152,8 @@ fn telling_entries(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade,
             "entries",
             execute(
                 tx,
-                "UPDATE offload_entries SET call_line = ?2, target = NULL, summary = ?2, digest = '', names_used = '[]', arguments_ref = NULL,
+                "UPDATE offload_entries SET call_line = ?2, target = NULL, summary = ?2, digest = '', names_used = '[]', arguments_ref = NULL, excerpt = '',
+                        shown = CASE WHEN shown IS NULL THEN NULL ELSE ?2 END,
                         result_ref = CASE WHEN ?3 THEN '' ELSE result_ref END WHERE id = ?1",
                 params![id, BLANK, files.refs.contains(&result)],
             )?,
