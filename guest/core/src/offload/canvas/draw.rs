@@ -32,7 +32,8 @@ pub struct Node {
 /// A drawn canvas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drawing {
-    /// Mermaid text, metadata line first.
+    /// Mermaid text. The metadata line is a comment: the reference's `%%{ … }%%` is a directive to
+    /// Mermaid, whose parser refuses it.
     pub text: String,
     /// The nodes as drawn, folded ones as one.
     pub nodes: Vec<Node>,
@@ -198,7 +199,7 @@ fn ranges(ids: &[String]) -> String {
 
 fn render(task: &Task, nodes: &[Node], done: usize, all: usize, summary_chars: usize) -> String {
     let goal = shorten(&plain(&task.goal), 160);
-    let mut text = format!("%%{{ \"taskGoal\":\"{goal}\",\"progress\":\"{done} of {all} nodes done\" }}%%\nflowchart TD\n");
+    let mut text = format!("%% {{ \"taskGoal\":\"{goal}\",\"progress\":\"{done} of {all} nodes done\" }}\nflowchart TD\n");
     for (at, node) in nodes.iter().enumerate() {
         text.push_str(&format!(
             "{}[\"{}<br/>status: {}<br/>summary: {}\"]\n",
