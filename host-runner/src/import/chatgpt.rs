@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Reads an export, or one conversation of it.
 pub(crate) fn read(source: &mut Source, sink: &mut dyn Sink) -> Result<()> {
     let zone = source.zone.clone();
-    json_stream::elements(source, sink, &["conversations"], &mut |sink, conversation| read_conversation(&conversation, &zone, sink))
+    json_stream::elements(source, sink, &["conversations"], &mut |sink, _, conversation| read_conversation(&conversation, &zone, sink))
 }
 
 fn read_conversation(conversation: &Value, zone: &jiff::tz::TimeZone, sink: &mut dyn Sink) -> Outcome {

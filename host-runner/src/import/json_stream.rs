@@ -8,11 +8,12 @@ use std::fmt;
 
 /// Gives `each` the elements of the file's array: the file itself, or the members `members` of its object. A file that
 /// is one object without these members is itself the one element. What `each` cannot read is reported with the line on
-/// which it ends, and skipped. JSON that breaks off is reported too; the elements before it are kept.
-pub(crate) fn elements(source: &mut Source, sink: &mut dyn Sink, members: &[&str], each: &mut dyn FnMut(&mut dyn Sink, Value) -> Outcome) -> Result<()> {
+/// which it ends, and skipped. JSON that breaks off is reported too; the elements before it are kept. `each` also gets the
+/// members that stand before the array in its object.
+pub(crate) fn elements(source: &mut Source, sink: &mut dyn Sink, members: &[&str], each: &mut Each<'_>) -> Result<()> {
     let name = source.name.clone();
     let position = source.position.clone();
-    let mut take = |value| match each(sink, value) {
+    let mut take = |before: &Members, value| match each(sink, before, value) {
         Ok(taken) => taken,
         Err(reason) => {
             sink.problem(Problem { file: name.clone(), line: position.newlines.get() + 1, reason });
@@ -21,7 +22,7 @@ pub(crate) fn elements(source: &mut Source, sink: &mut dyn Sink, members: &[&str
     };
     let mut refused = None;
     let mut reader = serde_json::Deserializer::from_reader(&mut *source);
-    let read = Walk { members, take: &mut take, refused: &mut refused }.deserialize(&mut reader).and_then(|()| reader.end());
+    let read = Walk { members, before: &Members::new(), take: &mut take, refused: &mut refused }.deserialize(&mut reader).and_then(|()| reader.end());
     if let Some(error) = refused {
         return Err(error);
     }
@@ -31,17 +32,24 @@ pub(crate) fn elements(source: &mut Source, sink: &mut dyn Sink, members: &[&str
     Ok(())
 }
 
+/// Members of an object.
+pub(crate) type Members = serde_json::Map<String, Value>;
+
+/// What is done with an element.
+pub(crate) type Each<'a> = dyn FnMut(&mut dyn Sink, &Members, Value) -> Outcome + 'a;
+
 /// The file's top level.
 struct Walk<'a> {
     members: &'a [&'a str],
-    take: &'a mut dyn FnMut(Value) -> Result<()>,
+    before: &'a Members,
+    take: &'a mut dyn FnMut(&Members, Value) -> Result<()>,
     /// Why the sink stopped the walk; JSON errors are the other way to end.
     refused: &'a mut Option<anyhow::Error>,
 }
 
 impl Walk<'_> {
     fn take<E: Error>(&mut self, value: Value) -> std::result::Result<(), E> {
-        (self.take)(value).map_err(|error| {
+        (self.take)(self.before, value).map_err(|error| {
             *self.refused = Some(error);
             E::custom("stopped")
         })
@@ -71,13 +79,12 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut object: A) -> std::result::Result<(), A::Error> {
-        let mut whole = serde_json::Map::new();
+        let mut whole = Members::new();
         let mut found = false;
         while let Some(key) = object.next_key::<String>()? {
             if self.members.contains(&key.as_str()) {
                 found = true;
-                whole.clear();
-                object.next_value_seed(Walk { members: &[], take: &mut *self.take, refused: &mut *self.refused })?;
+                object.next_value_seed(Walk { members: &[], before: &whole, take: &mut *self.take, refused: &mut *self.refused })?;
             } else if found {
                 object.next_value::<IgnoredAny>()?;
             } else {
@@ -96,7 +103,10 @@ mod tests {
     fn walk(text: &str, members: &[&str]) -> (Vec<String>, Vec<Problem>) {
         let mut seen = Vec::new();
         let mut sink = Recorder::default();
-        elements(&mut Source::of_text("a.json", text), &mut sink, members, &mut |_, value| {
+        elements(&mut Source::of_text("a.json", text), &mut sink, members, &mut |_, before, value| {
+            if let Some(x) = before.get("x").filter(|_| !members.is_empty()) {
+                seen.push(format!("x={x}"));
+            }
             if value == "bad" {
                 return Err("bad one".into());
             }
@@ -110,7 +120,8 @@ mod tests {
     #[test]
     fn arrays_members_and_single_objects() {
         assert_eq!(walk("[1, 2]", &[]).0, ["1", "2"]);
-        assert_eq!(walk(r#"{"x": {"y": [9]}, "list": [1, 2], "z": 3}"#, &["list"]).0, ["1", "2"]);
+        assert_eq!(walk(r#"{"y": {"y": [9]}, "list": [1, 2], "z": 3}"#, &["list"]).0, ["1", "2"]);
+        assert_eq!(walk(r#"{"x": 7, "list": [1], "z": 3}"#, &["list"]).0, ["x=7", "1"]);
         assert_eq!(walk(r#"{"x": 1, "z": [2]}"#, &["list"]).0, [r#"{"x":1,"z":[2]}"#]);
     }
 

@@ -13,7 +13,7 @@ const PRIORITY: u32 = 60;
 /// Reads an export.
 pub(crate) fn read(source: &mut Source, sink: &mut dyn Sink) -> Result<()> {
     let zone = source.zone.clone();
-    json_stream::elements(source, sink, &["results", "memories"], &mut |sink, value| {
+    json_stream::elements(source, sink, &["results", "memories"], &mut |sink, _, value| {
         let statement = text(&value, "memory").or_else(|| text(&value, "text")).or_else(|| text(&value, "data")).ok_or("a memory without `memory`")?;
         let time = |member: &str| value.get(member).and_then(|time| time_text::of_value(time, &zone));
         let mut scope = Map::new();

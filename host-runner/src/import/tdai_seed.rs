@@ -14,7 +14,7 @@ const STEP_MS: u64 = 100;
 /// Reads a seed file.
 pub(crate) fn read(source: &mut Source, sink: &mut dyn Sink) -> Result<()> {
     let (zone, name, position) = (source.zone.clone(), source.name.clone(), source.position.clone());
-    json_stream::elements(source, sink, &["sessions"], &mut |sink, session| {
+    json_stream::elements(source, sink, &["sessions"], &mut |sink, _, session| {
         let line = position.newlines.get() + 1;
         read_session(&session, &zone, sink, &|reason| Problem { file: name.clone(), line, reason })
     })
