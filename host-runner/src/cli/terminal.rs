@@ -1,5 +1,6 @@
 //! What people see: text on standard output, remarks and progress on standard error.
 
+use super::clock;
 use super::exit::Exit;
 use console::{Style, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -46,7 +47,7 @@ impl Terminal {
 
     /// Prints a document: as JSON, or as an outline.
     pub(crate) fn outline(&self, document: &Value) {
-        if self.json { self.document(document) } else { self.line(outline(document)) }
+        if self.json { self.document(document) } else { self.line(outline(document, &self.zone)) }
     }
 
     /// Prints a heading.
@@ -227,13 +228,13 @@ fn pieces(text: &str) -> Vec<&str> {
 }
 
 /// Returns a document as indented text, for commands whose answers need no form of their own.
-pub(crate) fn outline(document: &Value) -> String {
+pub(crate) fn outline(document: &Value, zone: &TimeZone) -> String {
     let mut out = String::new();
-    write_outline(&mut out, document, 0);
+    write_outline(&mut out, document, 0, zone);
     out.trim_end().to_owned()
 }
 
-fn write_outline(out: &mut String, value: &Value, depth: usize) {
+fn write_outline(out: &mut String, value: &Value, depth: usize, zone: &TimeZone) {
     let indent = "  ".repeat(depth);
     let nested = |value: &Value| value.is_object() || value.as_array().is_some_and(|list| list.iter().any(|item| item.is_object() || item.is_array()));
     match value {
@@ -241,9 +242,10 @@ fn write_outline(out: &mut String, value: &Value, depth: usize) {
             for (name, value) in members.iter().filter(|(_, value)| !is_empty(value)) {
                 if nested(value) {
                     out.push_str(&format!("{indent}{}\n", faint().apply_to(name)));
-                    write_outline(out, value, depth + 1);
+                    write_outline(out, value, depth + 1, zone);
                 } else {
-                    out.push_str(&format!("{indent}{}  {}\n", faint().apply_to(name), scalar(value)));
+                    let shown = if is_time(name) { clock::shown(value, zone) } else { None };
+                    out.push_str(&format!("{indent}{}  {}\n", faint().apply_to(name), shown.unwrap_or_else(|| scalar(value))));
                 }
             }
         }
@@ -252,13 +254,18 @@ fn write_outline(out: &mut String, value: &Value, depth: usize) {
                 if at > 0 && item.is_object() {
                     out.push('\n');
                 }
-                write_outline(out, item, depth);
+                write_outline(out, item, depth, zone);
             }
         }
         other => {
             let _infallible = writeln!(out, "{indent}{}", scalar(other));
         }
     }
+}
+
+/// Returns whether the documents give times under this name, in milliseconds since 1970.
+fn is_time(name: &str) -> bool {
+    name == "at" || name == "since" || name == "cutoff" || ["-at", "-from", "-to", "-start", "-end"].iter().any(|end| name.ends_with(end))
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -277,6 +284,19 @@ fn scalar(value: &Value) -> String {
         Value::Array(list) => list.iter().map(scalar).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
+}
+
+/// Returns a page without the comments that name its grounds: people ask `strata trace` for them.
+pub(crate) fn without_comments(page: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = page;
+    while let Some((before, comment)) = rest.split_once("<!--") {
+        let Some((_, after)) = comment.split_once("-->") else { break };
+        shown.push_str(before.trim_end_matches(' '));
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown.trim_end().to_owned()
 }
 
 /// Returns `1 message`, `2 messages`, `3 memories`.
@@ -302,8 +322,13 @@ mod tests {
 
     #[test]
     fn an_outline_leaves_out_what_is_empty() {
-        let text = outline(&json!({"a": 1, "b": [], "c": {"d": ["x", "y"]}, "e": [{"f": "g"}]}));
-        assert_eq!(console::strip_ansi_codes(&text), "a  1\nc\n  d  x, y\ne\n  f  g");
+        let text = outline(&json!({"a": 1, "b": [], "c": {"d": ["x", "y"]}, "e": [{"f": "g"}], "done-at": 86_400_000}), &TimeZone::UTC);
+        assert_eq!(console::strip_ansi_codes(&text), "a  1\nc\n  d  x, y\ne\n  f  g\ndone-at  1970-01-02 00:00");
+    }
+
+    #[test]
+    fn a_page_is_shown_without_its_grounds() {
+        assert_eq!(without_comments("# A\n\nOne. <!-- a_1 a_2 -->\n\nTwo <!-- open\n"), "# A\n\nOne.\n\nTwo <!-- open");
     }
 
     #[test]

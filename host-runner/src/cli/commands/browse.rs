@@ -80,7 +80,7 @@ pub(crate) fn rows(space: &strata_host::Space, layer: &str, filter: &Selector, l
 pub(crate) fn row(row: &Value, terminal: &Terminal) {
     let text = |member: &str| row.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
     let Some(words) = text("text").or_else(|| text("summary")).filter(|_| row.get("id").is_some()) else {
-        terminal.line(terminal::outline(row));
+        terminal.line(terminal::outline(row, &terminal.zone));
         terminal.line("");
         return;
     };

@@ -4,7 +4,7 @@ use super::browse;
 use crate::cli::exit::Exit;
 use crate::cli::open;
 use crate::cli::options::Settings;
-use crate::cli::terminal::Terminal;
+use crate::cli::terminal::{self, Terminal};
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ impl Persona {
             terminal.document(&json!({"items": rows}));
         } else {
             for persona in &rows {
-                terminal.line(persona["text"].as_str().unwrap_or_default().trim_end());
+                terminal.line(terminal::without_comments(persona["text"].as_str().unwrap_or_default()));
             }
             if rows.is_empty() {
                 terminal.note("there is no persona yet; `strata flush` makes one as soon as there is enough to go on");

@@ -2,7 +2,7 @@
 
 use crate::cli::exit::Exit;
 use crate::cli::options::Settings;
-use crate::cli::terminal::{self, Terminal};
+use crate::cli::terminal::{self, Terminal, counted};
 use crate::cli::{clock, open};
 use anyhow::Result;
 use clap::Args;
@@ -33,13 +33,13 @@ impl Status {
 fn print(status: &Value, settings: &Settings, terminal: &Terminal) {
     let number = |member: &str| status.get(member).and_then(Value::as_u64).unwrap_or(0);
     terminal.heading(&settings.data.display().to_string());
-    terminal.field("messages", format!("{} in {}", number("messages"), terminal::counted(number("sessions"), "session")));
+    terminal.field("messages", format!("{} in {}", number("messages"), counted(number("sessions"), "session")));
     let replaced = number("atoms-replaced");
     let replaced = if replaced > 0 { format!(", {replaced} replaced") } else { String::new() };
     terminal.field("memories", format!("{}{}{replaced}", number("atoms"), tally(status.get("atoms-by-kind"), " — ")));
-    for (member, name) in [("scenes", "scenes"), ("persona", "persona"), ("entries", "tool results")] {
+    for (member, name) in [("scenes", "scenes"), ("personas", "personas"), ("entries", "tool results")] {
         if let Some(value) = status.get(member).filter(|value| !value.is_null()) {
-            terminal.field(name, terminal::outline(value).replace('\n', ", "));
+            terminal.field(name, terminal::outline(value, &settings.zone).replace('\n', ", "));
         }
     }
     let model = status["model"].as_str().unwrap_or_default();
@@ -47,7 +47,23 @@ fn print(status: &Value, settings: &Settings, terminal: &Terminal) {
     let waiting = status.pointer("/waiting/l1/messages").and_then(Value::as_u64).unwrap_or(0);
     if waiting > 0 {
         let due = status.pointer("/waiting/l1/due-at").and_then(Value::as_u64).map(|at| format!(", due {}", clock::people(at, &settings.zone)));
-        terminal.field("waiting", format!("{} to be distilled{}", terminal::counted(waiting, "message"), due.unwrap_or_default()));
+        terminal.field("waiting", format!("{} to be distilled{}", counted(waiting, "message"), due.unwrap_or_default()));
+    }
+    for (layer, makes) in [("l2", "scenes"), ("l3", "the persona")] {
+        let waiting = status.pointer(&format!("/waiting/{layer}"));
+        let list: Vec<&Value> = waiting.map_or(Vec::new(), |found| found.as_array().map_or_else(|| vec![found], |list| list.iter().collect()));
+        for item in list {
+            let since = clock::shown(&item["since"], &settings.zone);
+            let why = item["trigger"].as_str().map(str::to_owned).or_else(|| item["atoms"].as_u64().map(|atoms| counted(atoms, "memory")));
+            if let Some(since) = since {
+                let due = clock::shown(&item["due-at"], &settings.zone).map_or_else(String::new, |due| format!(", due {due}"));
+                terminal.field("waiting", format!("{makes}: {} since {since}{due}", why.unwrap_or_default()));
+            }
+        }
+    }
+    let behind = status.pointer("/files/behind").and_then(Value::as_u64).unwrap_or(0);
+    if behind > 0 {
+        terminal.field("files", format!("{} not yet written", counted(behind, "file")));
     }
     for (pointer, name) in [("/waiting/requests", "in flight"), ("/waiting/retries", "tried again"), ("/failed/list", "failed")] {
         for item in status.pointer(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice) {
