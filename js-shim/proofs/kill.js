@@ -15,6 +15,8 @@ import { corporaDirectory, corpusFiles, importCalls } from './corpora.js';
 
 const importer = fileURLToPath(new URL('./import.js', import.meta.url));
 const CHUNK = 5;
+/** Rounds between two lines of progress. */
+const PROGRESS = 10;
 /** A kill comes so many milliseconds at most after the acknowledgement that it waits for: in the next calls. */
 const LATEST_MS = 50;
 
@@ -58,6 +60,7 @@ for (let round = 0; round < rounds; round++) {
     bad += 1;
     console.log(`round ${round}: killed with ${killed.acknowledged} acknowledged: ${JSON.stringify(then)}, finished ${JSON.stringify(found)} (left in ${dir})`);
   } else rmSync(dir, { recursive: true });
+  if ((round + 1) % PROGRESS === 0 && round + 1 < rounds) console.log(`${round + 1} rounds, ${killedInTime} killed before the end of the import, ${bad} bad`);
 }
 console.log(`${rounds} rounds, ${killedInTime} killed before the end of the import, ${bad} bad`);
 process.exitCode = bad === 0 ? 0 : 1;
