@@ -1,12 +1,18 @@
 //! `strata forget`: removal from everywhere.
 
+use super::browse;
 use crate::cli::exit::{Exit, Usage};
 use crate::cli::options::Settings;
 use crate::cli::terminal::Terminal;
 use crate::cli::{clock, open};
 use anyhow::Result;
 use clap::Args;
+use serde_json::Value;
+use strata_host::Space;
 use strata_host::contract::Selector;
+
+/// Things whose words are shown before they go.
+const MAX_PREVIEW: usize = 20;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -53,10 +59,13 @@ impl Forget {
         }
         let space = open::look(settings)?;
         let answer = open::document(space.forget(which, self.yes, now))?;
+        if !self.yes && !terminal.json {
+            preview(&space, &answer, terminal)?;
+        }
         space.close()?;
         terminal.outline(&answer);
         let counted = |member: &str| answer[member].as_object().is_some_and(|counts| counts.values().any(|count| count.as_u64().unwrap_or(0) > 0));
-        if answer.pointer("/searched/found").and_then(serde_json::Value::as_u64).unwrap_or(0) > 0 {
+        if answer.pointer("/searched/found").and_then(Value::as_u64).unwrap_or(0) > 0 {
             terminal.warn("some of the text is still in the data directory; `searched` says where");
             return Ok(Exit::Failed);
         }
@@ -69,4 +78,16 @@ impl Forget {
         }
         Ok(Exit::Done)
     }
+}
+
+/// Shows the words that would go, so that nobody confirms by ids alone.
+fn preview(space: &Space, answer: &Value, terminal: &Terminal) -> Result<()> {
+    let ids: Vec<&str> = answer["ids"].as_array().into_iter().flatten().filter_map(Value::as_str).filter(|id| id.starts_with(['m', 'a'])).collect();
+    for id in ids.iter().take(MAX_PREVIEW) {
+        browse::row(&open::document(space.trace((*id).to_owned()))?, terminal);
+    }
+    if ids.len() > MAX_PREVIEW {
+        terminal.remark("", &format!("and {} more", ids.len() - MAX_PREVIEW));
+    }
+    Ok(())
 }
