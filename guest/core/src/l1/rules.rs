@@ -67,7 +67,7 @@ pub fn distill(input: &Input) -> Vec<NewAtom> {
     let mut atoms: Vec<NewAtom> = Vec::new();
     for message in input.new.iter().filter(|message| message.role == "user") {
         let Ok(today) = input.calendar.day(message.said_at).parse() else { continue };
-        let speaker = Speaker { name: message.speaker.as_deref().filter(|name| !name.trim().is_empty()), today };
+        let speaker = Speaker { name: message.speaker.as_deref().filter(|name| is_name(name)), today };
         for (sentence, statement) in statements(message, &speaker) {
             if atoms.len() >= input.max_atoms {
                 return atoms;
@@ -93,6 +93,11 @@ pub fn distill(input: &Input) -> Vec<NewAtom> {
         }
     }
     atoms
+}
+
+/// Returns whether a speaker's name tells more than the role does.
+fn is_name(name: &str) -> bool {
+    !["", "user", "human", "me", "default", "用户", "我"].contains(&name.trim().to_lowercase().as_str())
 }
 
 /// Returns what a message states, each with the sentence that states it.

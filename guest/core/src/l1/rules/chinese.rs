@@ -6,7 +6,7 @@ use super::{Speaker, Statement};
 
 /// Words that make a sentence a question, a supposition or somebody's report.
 const UNSURE: &[&str] = &[
-    "吗", "呢", "什么", "哪里", "哪儿", "怎么", "为什么", "多少", "是谁", "是不是", "有没有", "能不能", "如果", "假如", "要是", "假设", "比如", "例如", "可能",
+    "吗", "什么", "哪里", "哪儿", "怎么", "为什么", "多少", "是谁", "是不是", "有没有", "能不能", "如果", "假如", "要是", "假设", "比如", "例如", "可能",
     "也许", "或许", "大概", "好像", "想象", "希望", "但愿", "据说", "听说", "以前", "曾经", "差点", "开玩笑", "歌词", "梦见", "梦到", "就算", "即使", "哪怕",
     "应该是", "他说", "她说", "他们说", "有人说", "不是吧",
 ];
@@ -29,7 +29,9 @@ pub(super) fn opens_material(sentence: &str) -> bool {
 
 /// Returns what a sentence plainly states.
 pub(super) fn read(sentence: &Sentence, speaker: &Speaker<'_>) -> Vec<Statement> {
-    let body = without_lead_ins(sentence.body());
+    let spoken = without_lead_ins(sentence.body()).trim_end_matches(['呢', '啊', '呀', '哦', '啦', '嘛', '哈', '喔']);
+    let joined = one_subject(spoken);
+    let body = joined.as_str();
     if UNSURE.iter().any(|word| body.contains(word)) {
         return Vec::new();
     }
@@ -67,6 +69,18 @@ pub(super) fn read(sentence: &Sentence, speaker: &Speaker<'_>) -> Vec<Statement>
         statements.extend(found);
     }
     statements
+}
+
+/// Returns 我的上司，他住在… as 我的上司住在…: a topic and its pronoun are one subject.
+fn one_subject(text: &str) -> String {
+    if let Some((topic, rest)) = text.split_once(['，', ','])
+        && let Some(relative) = topic.strip_prefix('我')
+        && KIN.contains(&relative.trim_start_matches('的'))
+        && let Some(rest) = rest.strip_prefix(['他', '她', '它'])
+    {
+        return format!("{topic}{}", rest.strip_prefix('们').unwrap_or(rest));
+    }
+    text.to_owned()
 }
 
 fn without_lead_ins(text: &str) -> &str {
@@ -114,7 +128,8 @@ const TRAITS: &[(&str, &str)] = &[
 const KIN: &[&str] = &[
     "老婆", "妻子", "太太", "丈夫", "老公", "爸爸", "妈妈", "父亲", "母亲", "爸", "妈", "儿子", "女儿", "哥哥", "姐姐", "弟弟", "妹妹", "男朋友", "女朋友",
     "男友", "女友", "爷爷", "奶奶", "外公", "外婆", "姥姥", "姥爷", "叔叔", "阿姨", "舅舅", "姑姑", "表哥", "表弟", "表姐", "表妹", "堂哥", "堂弟", "堂姐",
-    "堂妹", "侄子", "侄女", "外甥", "外甥女", "同事", "老板", "领导", "上司", "下属", "室友", "邻居", "朋友", "同学", "老师", "狗", "猫",
+    "堂妹", "侄子", "侄女", "外甥", "外甥女", "同事", "婶婶", "伯伯", "伯父", "舅妈", "姨妈", "姑父", "岳父", "岳母", "公公", "婆婆", "老板", "领导", "上司",
+    "下属", "室友", "邻居", "朋友", "同学", "老师", "狗", "猫",
 ];
 
 fn fact(rest: &str, speaker: &Speaker<'_>) -> Option<Statement> {
@@ -234,32 +249,68 @@ fn kin(rest: &str, speaker: &Speaker<'_>) -> Option<Statement> {
     let rest = rest.strip_prefix('的').unwrap_or(rest);
     let relative = KIN.iter().filter(|relative| rest.starts_with(**relative)).max_by_key(|relative| relative.len())?;
     let after = &rest[relative.len()..];
-    for (opening, verb, attribute) in [
-        ("的名字是", "叫", "name"),
-        ("的名字叫", "叫", "name"),
-        ("名字叫", "叫", "name"),
-        ("叫", "叫", "name"),
-        ("住在", "住在", "home"),
-        ("搬到了", "搬到了", "home"),
-        ("搬到", "搬到了", "home"),
-        ("的生日是", "的生日是", "birthday"),
-        ("喜欢", "喜欢", ""),
-        ("不喜欢", "不喜欢", ""),
-        ("讨厌", "讨厌", ""),
-        ("爱吃", "爱吃", ""),
-        ("的职业是", "的职业是", "occupation"),
-        ("的爱好是", "的爱好是", "hobby"),
-        ("的电话是", "的电话是", "phone number"),
-        ("来自", "来自", "origin"),
-    ] {
+    let after = after.strip_prefix(['都', '就', '也']).unwrap_or(after);
+    let fact = |text: String, attribute: &str| {
+        let attribute = (!attribute.is_empty()).then(|| format!("{relative}: {attribute}"));
+        Some(Statement::fact(text, 65, attribute.as_deref()))
+    };
+    for (opening, verb, attribute) in KIN_VERBS {
         if let Some(value) = after.strip_prefix(opening).filter(|value| is_value(value)) {
-            let attribute = (!attribute.is_empty()).then(|| format!("{relative}: {attribute}"));
-            return Some(Statement::fact(format!("{who}的{relative}{verb}{}。", about_user(value, who)), 65, attribute.as_deref()));
+            return fact(format!("{who}的{relative}{verb}{}。", about_user(value, who)), attribute);
         }
     }
-    let place = after.strip_prefix('在').and_then(|after| ["工作", "上班"].iter().find_map(|verb| after.strip_suffix(verb)))?;
-    is_value(place).then(|| Statement::fact(format!("{who}的{relative}在{place}工作。"), 65, Some(&format!("{relative}: employer"))))
+    if let Some(place) = after.strip_prefix('在').and_then(|after| ["工作", "上班"].iter().find_map(|verb| after.strip_suffix(verb))) {
+        return is_value(place).then(|| fact(format!("{who}的{relative}在{place}工作。"), "employer")).flatten();
+    }
+    if let Some(age) = after.trim_start_matches("今年").trim_end_matches('了').strip_suffix('岁') {
+        let is_number = !age.is_empty() && age.chars().all(|c| c.is_ascii_digit() || "零一二三四五六七八九十百".contains(c));
+        return is_number.then(|| fact(format!("{who}的{relative}{age}岁。"), "age")).flatten();
+    }
+    if let Some(place) = after.strip_prefix('是').and_then(|after| after.strip_suffix('人')).filter(|place| (2..=8).contains(&place.chars().count())) {
+        return fact(format!("{who}的{relative}是{place}人。"), "origin");
+    }
+    let bare = after.strip_prefix('的').unwrap_or(after);
+    let (name, attribute) = KIN_TRAITS.iter().find(|(name, _)| bare.starts_with(name))?;
+    let value = bare[name.len()..].trim_start_matches("号码").trim_start_matches("地址");
+    let value = ["就是", "是在", "叫做", "是", "在", "叫", "：", ":"].iter().find_map(|link| value.strip_prefix(link)).unwrap_or(value).trim_end_matches('的');
+    is_value(value).then(|| fact(format!("{who}的{relative}的{}是{}。", name.trim_start_matches('过'), about_user(value, who)), attribute)).flatten()
 }
+
+/// What a relative does, the verb to tell it with, and the attribute.
+const KIN_VERBS: &[(&str, &str, &str)] = &[
+    ("名字叫", "叫", "name"),
+    ("名叫", "叫", "name"),
+    ("叫做", "叫", "name"),
+    ("叫", "叫", "name"),
+    ("住在", "住在", "home"),
+    ("搬到了", "搬到了", "home"),
+    ("搬到", "搬到了", "home"),
+    ("来自", "来自", "origin"),
+    ("喜欢", "喜欢", ""),
+    ("不喜欢", "不喜欢", ""),
+    ("讨厌", "讨厌", ""),
+    ("爱吃", "爱吃", ""),
+];
+
+/// What a relative has, and the attribute; longer names first.
+const KIN_TRAITS: &[(&str, &str)] = &[
+    ("名字", "name"),
+    ("邮箱", "email"),
+    ("联系电话", "phone number"),
+    ("电话", "phone number"),
+    ("手机号", "phone number"),
+    ("过生日", "birthday"),
+    ("生日", "birthday"),
+    ("身高", "height"),
+    ("学历", "education"),
+    ("老家", "origin"),
+    ("家乡", "origin"),
+    ("职业", "occupation"),
+    ("爱好", "hobby"),
+    ("单位", "employer"),
+    ("公司", "employer"),
+    ("工作的地方", "workplace"),
+];
 
 /// Returns whether a text can be the value of a fact.
 fn is_value(text: &str) -> bool {
@@ -336,7 +387,11 @@ fn event(body: &str, speaker: &Speaker<'_>) -> Option<Statement> {
 }
 
 fn event_of(who: &str, deed: &str, dated: dates::Dated, speaker: &Speaker<'_>) -> Option<Statement> {
-    if deed.chars().count() < 2 || ["想", "觉得", "希望", "好累", "很累"].iter().any(|word| deed.starts_with(word)) {
+    if KIN.iter().any(|relative| deed.trim_start_matches('的').starts_with(relative))
+        || deed.starts_with('的')
+        || deed.chars().count() < 2
+        || ["想", "觉得", "希望", "好累", "很累"].iter().any(|word| deed.starts_with(word))
+    {
         return None;
     }
     let when = if dated.first == dated.last { dated.first.to_string() } else { format!("{}至{}", dated.first, dated.last) };
@@ -377,6 +432,12 @@ mod tests {
             ("我的生日是5月3日。", &["用户的生日是5月3日。"]),
             ("我妈妈住在杭州。", &["用户的妈妈住在杭州。"]),
             ("我的表哥叫王强。", &["用户的表哥叫王强。"]),
+            ("我表哥在南京上班呢。", &["用户的表哥在南京工作。"]),
+            ("我的上司，他老家是昆明的。", &["用户的上司的老家是昆明。"]),
+            ("我同事过生日是12月1号。", &["用户的同事的生日是12月1号。"]),
+            ("我表弟今年20岁。", &["用户的表弟20岁。"]),
+            ("我婶婶身高160厘米。", &["用户的婶婶的身高是160厘米。"]),
+            ("我叔叔的邮箱地址是w@example.com。", &["用户的叔叔的邮箱是w@example.com。"]),
             ("我养了一只猫。", &["用户养了一只猫。"]),
             ("我有两个女儿。", &["用户有两个女儿。"]),
             ("我正在学吉他。", &["用户正在学吉他。"]),
@@ -433,6 +494,9 @@ mod tests {
             "《我住在北京》是一首歌。",
             "我的代码坏了。",
             "我的密码是123。",
+            "明天我老板的公司开会。",
+            "我呢？",
+            "我朋友的密码是123。",
         ] {
             assert_eq!(texts(said), [""; 0], "{said}");
         }

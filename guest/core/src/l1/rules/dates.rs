@@ -17,6 +17,24 @@ pub(super) struct Dated {
 }
 
 impl Dated {
+    /// Returns the date for people: `on 2026-05-12`, `in 2026-05`, `in 2025`, `between 2026-05-04 and
+    /// 2026-05-10`; without the preposition if `is_governed`.
+    pub(super) fn english(&self, is_governed: bool) -> String {
+        let (first, last) = (self.first, self.last);
+        let (preposition, bare) = if first == last {
+            ("on ", first.to_string())
+        } else if first == first.first_of_year() && last == first.last_of_year() {
+            ("in ", first.year().to_string())
+        } else if first == first.first_of_month() && last == first.last_of_month() {
+            ("in ", format!("{}-{:02}", first.year(), first.month()))
+        } else if is_governed {
+            ("", format!("{first} to {last}"))
+        } else {
+            ("between ", format!("{first} and {last}"))
+        };
+        if is_governed { bare } else { format!("{preposition}{bare}") }
+    }
+
     /// Returns the first and the last instant.
     pub(super) fn instants(&self, calendar: &Calendar) -> Option<(Instant, Instant)> {
         let (start, first_end) = calendar.bounds(&self.first.to_string())?;
@@ -90,15 +108,13 @@ fn english_at(words: &[Word<'_>], index: usize, today: Date, tense: Tense) -> Op
             day(2, if step < 0 { latest(weekday, today) } else { in_week(weekday, step, today) })
         }
         ("in", count, unit) => {
-            if let Some(count) = number(count) {
-                let date = shift(today, count, unit)?;
-                return span(3, date, date);
-            }
-            None
+            // "In a week from 3 March" does not count from today.
+            let date = shift(today, number(count)?, unit).filter(|_| !matches!(word(3), "from" | "of" | "after" | "before" | "or"))?;
+            span(3, date, date)
         }
         (count, unit, "ago") => {
-            let date = shift(today, -number(count)?, unit)?;
-            span(3, date, date)
+            let (first, last) = around(shift(today, -number(count)?, unit)?, unit)?;
+            span(3, first, last)
         }
         (count, month_name, year) if ordinal(count).is_some() && month(month_name).is_some() => {
             let count_words = if calendar_year(year).is_some() { 3 } else { 2 };
@@ -189,7 +205,8 @@ fn chinese_at(text: &str, today: Date, tense: Tense) -> Option<(usize, Date, Dat
         if let Some(after) = rest.strip_prefix(unit_name) {
             if let Some(sign) = [("前", -1), ("后", 1)].iter().find(|(name, _)| after.starts_with(name)).map(|(_, sign)| *sign) {
                 let date = shift(today, sign * count, unit)?;
-                return Some((text.len() - after.len() + '前'.len_utf8(), date, date));
+                let (first, last) = if sign < 0 { around(date, unit)? } else { (date, date) };
+                return Some((text.len() - after.len() + '前'.len_utf8(), first, last));
             }
         }
     }
@@ -287,6 +304,14 @@ fn shift(date: Date, count: i32, unit: &str) -> Option<Date> {
     }
 }
 
+/// Returns the days that somebody means who counts back in `unit`: three years ago was a year, not a day.
+fn around(date: Date, unit: &str) -> Option<(Date, Date)> {
+    match unit.trim_end_matches('s') {
+        "day" => Some((date, date)),
+        unit => period(unit, 0, date),
+    }
+}
+
 /// Returns the first and last day of the week, weekend, month or year that is `step` from today's.
 fn period(unit: &str, step: i32, today: Date) -> Option<(Date, Date)> {
     let monday = shift_days(today, 7 * step - i32::from(today.weekday().to_monday_zero_offset()))?;
@@ -356,7 +381,9 @@ mod tests {
             ("on monday i started", Tense::Past, "2026-05-11"),
             ("on monday i start", Tense::Future, "2026-05-18"),
             ("three days ago", Tense::Past, "2026-05-10"),
-            ("a month ago", Tense::Past, "2026-04-13"),
+            ("a month ago", Tense::Past, "2026-04-01..2026-04-30"),
+            ("five years ago", Tense::Past, "2021-01-01..2021-12-31"),
+            ("in a week from 3 march", Tense::Past, "2026-03-03"),
             ("in 2 weeks", Tense::Future, "2026-05-27"),
             ("on 3 may", Tense::Past, "2026-05-03"),
             ("on june 1st, 2025 i left", Tense::Past, "2025-06-01"),

@@ -19,8 +19,8 @@ const LEAD_INS: &[&str] = &[
 const UNSURE: &[&str] = &[
     " if ", " would ", " could ", " might ", " maybe ", " perhaps ", " wish ", " imagine ", " suppose ", " supposing ", " pretend ", " hypothetically ",
     " what if ", " let us say ", " as if ", " should i ", " do i ", " used to ", " he said", " she said", " they said", ", said ", " says ", " think i ",
-    " guess ", " not sure", " probably ", " unless ", " almost ", " in the game ", " in the story ", " in my dream ", " lyrics ", " kidding", " just joking",
-    " sarcas",
+    " guess ", " not sure", " probably ", " unless ", " almost ", " in the game ", " in the story ", " in my dream ", " lyrics ", " kidding", " can you ",
+    " could you ", " figure out ", " what is the ", " what's ", " just joking", " sarcas",
 ];
 
 /// Returns whether what follows a sentence is material to work on.
@@ -168,7 +168,8 @@ fn third_person(text: &str) -> String {
     for (place, word) in words.iter().enumerate() {
         let core = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '\'');
         let replacement = match core {
-            "I" => "they",
+            // "Book I" is a number.
+            "I" if words.get(place + 1).is_some_and(|next| !matches!(*next, "and" | "or" | "of" | "in")) => "they",
             "me" => "them",
             "my" | "My" => "their",
             "mine" => "theirs",
@@ -269,10 +270,12 @@ mod tests {
             ("Yesterday I went to the dentist.", "The user went to the dentist on 2026-05-12."),
             ("I had lunch with my sister last Friday.", "The user had lunch with their sister on 2026-05-08."),
             ("I have a job interview next Wednesday.", "The user has a job interview on 2026-05-20."),
-            ("We flew to Rome two weeks ago.", "The user and others flew to Rome on 2026-04-29."),
+            ("We flew to Rome two weeks ago.", "The user and others flew to Rome between 2026-04-27 and 2026-05-03."),
             ("Next week I'm going to visit Oslo.", "The user is going to visit Oslo between 2026-05-18 and 2026-05-24."),
+            ("I have a deadline of June 1, 2026, for the first draft.", "The user has a deadline of 2026-06-01, for the first draft."),
+            ("I started playing guitar about five years ago.", "The user started playing guitar in 2021."),
             ("I started at Acme on Monday.", "The user started at Acme on 2026-05-11."),
-            ("My flight leaves tomorrow at 9.", "The user's flight leaves at 9 on 2026-05-14."),
+            ("My flight leaves tomorrow at 9.", "The user's flight leaves on 2026-05-14 at 9."),
         ] {
             assert_eq!(all(said).iter().map(|one| one.text.as_str()).collect::<Vec<_>>(), [event], "{said}");
         }
@@ -325,6 +328,9 @@ mod tests {
             "I guess I like tea.",
             "I am not a doctor.",
             "I do not live in Lyon.",
+            "I'm trying to figure out what day it is in a week from March 3, 2024.",
+            "I love all the yellow leaves, it looks so cozy.",
+            "I love the new design.",
         ] {
             assert_eq!(all(said).into_iter().map(|one| one.text).collect::<Vec<_>>(), [""; 0], "{said}");
         }

@@ -17,14 +17,27 @@ pub(super) fn event(clause: &str, speaker: &Speaker<'_>) -> Option<Statement> {
         .any(|word| padded.contains(word));
     let tense = if future || !is_past(&lower) { Tense::Future } else { Tense::Past };
     let dated = dates::english(&lower, speaker.today, tense)?;
-    // The date goes to the end, written out; what is left must be the first person's own deed.
-    let before = clause[..dated.place.0].trim_end().trim_end_matches(',').trim_end_matches(" on").trim_end_matches("On").trim_end();
+    let before = clause[..dated.place.0].trim_end();
     let after = clause[dated.place.1..].trim_start_matches([',', ' ']);
-    let rest = [before, after].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(" ");
-    let told = told(&rest, speaker)?;
-    let when = if dated.first == dated.last { format!("on {}", dated.first) } else { format!("between {} and {}", dated.first, dated.last) };
-    Some(Statement::event(format!("{told} {when}."), dated))
+    // A date that opens the clause goes to its end, any other is written out where it stands.
+    let opens = matches!(before.to_lowercase().as_str(), "" | "on" | "in" | "by");
+    let text = if opens {
+        format!("{after} {}", dated.english(false))
+    } else {
+        let before = before.strip_suffix(" about").or_else(|| before.strip_suffix(" around")).unwrap_or(before);
+        let (before, is_governed) = match before.rsplit_once(' ') {
+            Some((head, "on" | "in")) => (head, false),
+            Some((_, last)) => (before, GOVERNING.contains(&last.to_lowercase().as_str())),
+            None => (before, false),
+        };
+        let comma = if clause[dated.place.1..].starts_with(',') { "," } else { "" };
+        format!("{before} {}{comma} {after}", dated.english(is_governed))
+    };
+    Some(Statement::event(format!("{}.", told(text.trim_end(), speaker)?), dated))
 }
+
+/// Prepositions after which a date stands without its own.
+const GOVERNING: &[&str] = &["by", "for", "until", "till", "since", "of", "from", "before", "after", "to", "as", "being", "is", "was", "through", "during"];
 
 fn is_past(lower: &str) -> bool {
     const PAST: &[&str] = &[
@@ -47,7 +60,10 @@ fn told(text: &str, speaker: &Speaker<'_>) -> Option<String> {
         return None;
     };
     let verb = first_word(rest);
-    if matches!(verb.as_str(), "want" | "need" | "think" | "know" | "guess" | "like" | "asked" | "wanted" | "hope" | "see" | "" | "tried" | "get")
+    let is_request =
+        ["am trying", "have been trying", "am looking for", "am wondering", "am curious"].iter().any(|opening| rest.to_lowercase().starts_with(opening));
+    if is_request
+        || matches!(verb.as_str(), "want" | "need" | "think" | "know" | "guess" | "like" | "asked" | "wanted" | "hope" | "see" | "" | "tried" | "get")
         || rest.split_whitespace().count() < 2
     {
         return None;

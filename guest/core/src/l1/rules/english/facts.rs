@@ -170,6 +170,9 @@ fn is_liked(rest: &str) -> bool {
     is_thing(rest)
         && !rest.to_lowercase().starts_with("the idea")
         && !rest.to_lowercase().starts_with("the way")
+        && !rest.to_lowercase().starts_with("the new ")
+        && !rest.to_lowercase().starts_with("the fact")
+        && !rest.to_lowercase().starts_with("all the ")
         && !rest.to_lowercase().starts_with("to think")
         && !rest.to_lowercase().starts_with("to know")
         && !matches!(
