@@ -6,13 +6,13 @@
 use crate::calendar::Calendar;
 use crate::capture::{self, injected};
 use crate::contract::{
-    Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, Injection, Instant, Invocation, Opened, Outcome, Outgoing,
-    PromptEvent, Result, SearchRequest, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
+    Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, Injection, Instant, Invocation, LogLevel, Opened, Outcome,
+    Outgoing, PromptEvent, Result, SearchRequest, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
 };
 use crate::disk::Disk;
 use crate::offload::intake::{self, Desk};
 use crate::offload::session::Sessions;
-use crate::offload::{drill, mirror, model, reduce};
+use crate::offload::{drill, mirror, model, reclaim, reduce};
 use crate::settings::Settings;
 use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store};
@@ -166,8 +166,22 @@ impl Engine {
         self.look(now);
         let work = self.work(now, schedule::tick)?;
         let cleanup = self.retain(now)?;
+        let reclaim = self.reclaim(now)?;
         self.show(now);
-        Ok([beat, work, cleanup].into_iter().flatten().min())
+        Ok([beat, work, cleanup, reclaim].into_iter().flatten().min())
+    }
+
+    fn reclaim(&mut self, now: Instant) -> Result<Option<Instant>> {
+        let settings = self.settings.offload.clone();
+        let (report, next) = reclaim::tick(&mut self.desk(), &settings, now)?;
+        if let Some(report) = report {
+            let text = format!(
+                "offload gave {} bytes back: {} sessions, {} entries, {} texts, {} files without a row; {} sessions stay because a message names their texts",
+                report.disk_bytes, report.sessions, report.entries, report.refs, report.orphans, report.kept
+            );
+            self.outgoing.push(Outgoing::Log { level: LogLevel::Info, text });
+        }
+        Ok(next)
     }
 
     /// `work.complete`.

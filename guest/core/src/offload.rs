@@ -28,4 +28,5 @@ pub mod mirror;
 pub mod model;
 
 pub mod drill;
+pub mod reclaim;
 pub mod reduce;

@@ -73,7 +73,7 @@ impl Policy {
             emergency_target_ratio: 0.6,
             canvas_ratio: 0.2,
             tail_tokens: 5_000.min(share(0.07)),
-            step_tokens: 4_000.min(share(0.047)),
+            step_tokens: 3_000.min(share(0.036)),
             fold_tokens: 28_000.min(share(0.22)),
             fold_target_tokens: 18_000.min(share(0.11)),
         }
