@@ -7,6 +7,7 @@ use crate::cli::{clock, open};
 use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -66,11 +67,18 @@ fn print(status: &Value, settings: &Settings, terminal: &Terminal) {
         terminal.field("files", format!("{} not yet written", counted(behind, "file")));
     }
     for (pointer, name) in [("/waiting/requests", "in flight"), ("/waiting/retries", "tried again"), ("/failed/list", "failed")] {
+        // Twenty batches that wait for the same thing are one line.
+        let mut alike: BTreeMap<(&str, &str), (u64, Option<String>)> = BTreeMap::new();
         for item in status.pointer(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice) {
             let text = |member: &str| item.get(member).and_then(Value::as_str).unwrap_or_default();
             let what = if text("purpose").is_empty() { text("layer") } else { text("purpose") };
-            let since = ["since", "due-at"].iter().find_map(|member| item.get(*member).and_then(Value::as_u64)).map(|at| clock::people(at, &settings.zone));
-            terminal.field(name, format!("{what} {} {}", since.unwrap_or_default(), text("reason")).trim_end().to_owned());
+            let first = ["due-at", "since"].iter().find_map(|member| clock::shown(item.get(*member)?, &settings.zone));
+            let (count, _) = alike.entry((what, text("reason"))).or_insert((0, first));
+            *count += 1;
+        }
+        for ((what, reason), (count, first)) in alike {
+            let times = if count > 1 { format!("{count} × ") } else { String::new() };
+            terminal.field(name, format!("{times}{what}, {}  {reason}", first.unwrap_or_default()).trim_end());
         }
     }
     for (pointer, name) in [("/dropped/messages", "not kept"), ("/dropped/atoms", "refused")] {
