@@ -1,5 +1,11 @@
 //! Text to tokens, for index and query alike: words, and bigrams of scripts that have no blanks.
 
+pub mod clauses;
+pub mod dates;
+mod stem;
+mod stop;
+pub mod terms;
+
 /// Tokens of one text that the index keeps; later ones are not searchable by keyword.
 pub const MAX_TOKENS: usize = 50_000;
 

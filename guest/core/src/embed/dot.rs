@@ -1,0 +1,73 @@
+//! Arithmetic of vectors: codes of 8 bits, scanned with SIMD.
+
+/// Scales a vector to length one; a zero vector stays.
+pub fn normalize(vector: &mut [f32]) {
+    let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+    if length > 0.0 {
+        vector.iter_mut().for_each(|value| *value /= length);
+    }
+}
+
+/// Writes a vector's codes: each value over the largest one's magnitude, times 127. Returns what a
+/// code of one stands for.
+pub fn quantize(vector: &[f32], codes: &mut [i8]) -> f32 {
+    let largest = vector.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+    if largest == 0.0 || !largest.is_finite() {
+        codes.fill(0);
+        return 0.0;
+    }
+    for (code, value) in codes.iter_mut().zip(vector) {
+        *code = (value / largest * 127.0).round() as i8;
+    }
+    largest / 127.0
+}
+
+/// Returns the dot product of two vectors of codes of equal length.
+#[cfg(target_arch = "wasm32")]
+pub fn dot(one: &[i8], other: &[i8]) -> i32 {
+    use core::arch::wasm32::{i16x8_load_extend_i8x8, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane, i32x4_splat};
+    let whole = one.len().min(other.len()) & !15;
+    let (mut low, mut high) = (i32x4_splat(0), i32x4_splat(0));
+    let mut at = 0;
+    while at < whole {
+        // SAFETY: `at + 16` is within both slices, and eight bytes may be loaded from any address.
+        unsafe {
+            let (one, other) = (one.as_ptr().add(at), other.as_ptr().add(at));
+            low = i32x4_add(low, i32x4_dot_i16x8(i16x8_load_extend_i8x8(one), i16x8_load_extend_i8x8(other)));
+            high = i32x4_add(high, i32x4_dot_i16x8(i16x8_load_extend_i8x8(one.add(8)), i16x8_load_extend_i8x8(other.add(8))));
+        }
+        at += 16;
+    }
+    let sum = i32x4_add(low, high);
+    i32x4_extract_lane::<0>(sum)
+        + i32x4_extract_lane::<1>(sum)
+        + i32x4_extract_lane::<2>(sum)
+        + i32x4_extract_lane::<3>(sum)
+        + plain(&one[whole..], &other[whole..])
+}
+
+/// Returns the dot product of two vectors of codes of equal length.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn dot(one: &[i8], other: &[i8]) -> i32 {
+    plain(one, other)
+}
+
+fn plain(one: &[i8], other: &[i8]) -> i32 {
+    one.iter().zip(other).map(|(one, other)| i32::from(*one) * i32::from(*other)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_keep_the_cosine() {
+        let mut vector: Vec<f32> = (0..128).map(|index| ((index * 37 % 101) as f32 - 50.0) / 50.0).collect();
+        normalize(&mut vector);
+        let mut codes = [0; 128];
+        let scale = quantize(&vector, &mut codes);
+        let cosine = dot(&codes, &codes) as f32 * scale * scale;
+        assert!((cosine - 1.0).abs() < 0.01, "{cosine}");
+        assert_eq!(quantize(&[0.0, 0.0], &mut codes[..2]), 0.0);
+    }
+}
