@@ -10,7 +10,6 @@ pub mod noise;
 pub mod parts;
 
 use crate::contract::{CaptureReport, EndEvent, Failure, FailureCode, Instant, Message, Result};
-use crate::keyword;
 use crate::l0::{self, ContentDigest, NewMessage};
 use crate::settings;
 use crate::store::failure;
@@ -88,8 +87,7 @@ pub fn capture(tx: &Transaction<'_>, settings: &settings::Capture, event: &EndEv
             recorded_at: event.at,
             worth: noise::is_worth_distilling(&text),
         };
-        let (id, uid) = l0::insert(tx, scope, session, &new)?;
-        keyword::index_message(tx, id.0, &text)?;
+        let (_, uid) = l0::insert(tx, scope, session, &new)?;
         report.stored.push(uid);
     }
     report.dropped = drops.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect();

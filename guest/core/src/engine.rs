@@ -116,7 +116,7 @@ impl Engine {
         if let Some(scope) = l0::find_scope(self.store.db(), &event.scope)? {
             self.look_at_persona(scope, event.at);
         }
-        inject::inject(self.store.db(), &self.settings, event)
+        inject::inject(self.store.db(), &self.store.index(), &self.settings, event)
     }
 
     /// `hooks.after-tool-call`.
@@ -156,7 +156,7 @@ impl Engine {
         if drill::is_tool(&invocation.name) {
             return drill::call(&mut self.desk(), invocation);
         }
-        tools::call(self.store.db(), &self.settings, &mut self.allowance, invocation)
+        tools::call(self.store.db(), &self.store.index(), &self.settings, &mut self.allowance, invocation)
     }
 
     /// `work.tick`.
@@ -168,7 +168,8 @@ impl Engine {
         let cleanup = self.retain(now)?;
         let reclaim = self.reclaim(now)?;
         self.show(now);
-        Ok([beat, work, cleanup, reclaim].into_iter().flatten().min())
+        let index = self.store.keep_index()?.then_some(now);
+        Ok([beat, work, cleanup, reclaim, index].into_iter().flatten().min())
     }
 
     fn reclaim(&mut self, now: Instant) -> Result<Option<Instant>> {
@@ -200,14 +201,15 @@ impl Engine {
     /// Runs a step of slow work in one transaction; what goes to the host goes only if it is durable.
     fn work<T>(&mut self, at: Instant, step: impl FnOnce(&mut Job<'_>) -> Result<T>) -> Result<T> {
         let mut out = Vec::new();
-        let value = self.store.write(|tx| step(&mut Job { tx, settings: &self.settings, models: &self.models, at, out: &mut out }))?;
+        let index = self.store.index();
+        let value = self.store.write(|tx| step(&mut Job { tx, index: &index, settings: &self.settings, models: &self.models, at, out: &mut out }))?;
         self.outgoing.append(&mut out);
         Ok(value)
     }
 
     /// `memory.search`.
     pub fn search(&mut self, request: &SearchRequest) -> Result<String> {
-        tools::search(self.store.db(), &self.settings, request).map(|found| found.to_string())
+        tools::search(self.store.db(), &self.store.index(), &self.settings, request).map(|found| found.to_string())
     }
 
     /// `memory.trace`.

@@ -7,7 +7,6 @@
 
 mod cascade;
 mod copies;
-mod index;
 mod needles;
 mod offload;
 mod select;
@@ -20,7 +19,7 @@ use crate::projections;
 use crate::store::{Store, disk_failure, failure};
 use cascade::Cascade;
 use needles::Needles;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -129,10 +128,7 @@ impl Engine {
         // The words of a query leave the note before the pages are purged: after the note itself has
         // gone nobody would purge again.
         note.terms.clear();
-        self.store.write(|tx| {
-            index::purge(tx)?;
-            keep_note(tx, &note)
-        })?;
+        self.store.write(|tx| keep_note(tx, &note))?;
         let vacuumed = purge_pages(&mut self.store)?;
         self.store.write(|tx| tx.execute("DELETE FROM space WHERE key = ?1", [NOTE]).map(|_| ()).map_err(failure))?;
         checkpoint(&mut self.store)?;
@@ -165,7 +161,6 @@ fn note(store: &Store) -> Result<Option<Note>> {
 }
 
 pub(crate) use cascade::clamp_cursors;
-pub(crate) use index::{forget_atom as unindex_atom, forget_message as unindex_message, purge as purge_index};
 
 /// Folds the WAL into the database and empties it.
 pub(crate) fn checkpoint(store: &mut Store) -> Result<()> {
@@ -256,7 +251,6 @@ pub(crate) fn forget_in_copy(store: &mut Store, calendar: &Calendar, which: &Sel
         doomed.terms = terms.to_vec();
         let mut cascade = cascade::run(tx, calendar, &doomed, at)?;
         files = offload::rows(tx, disk.as_ref(), &doomed, &mut cascade)?;
-        index::purge(tx)?;
         // A copy has no files to remove, only their names.
         tx.execute("DELETE FROM projections WHERE page IS NULL", []).map_err(failure)?;
         Ok(!cascade.counts.is_empty())
@@ -277,4 +271,13 @@ pub(crate) fn redraw_all(store: &Store, calendar: &Calendar) -> Result<()> {
         .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
         .map_err(failure)?;
     offload::files(store, calendar, &offload::Files { redraw, ..offload::Files::default() }).map(|_| ())
+}
+/// Returns whether something besides messages and atoms still belongs to a session.
+fn session_in_use(db: &Connection, session: i64) -> Result<bool> {
+    db.prepare_cached(
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM offload_entries WHERE session = ?1) OR EXISTS (SELECT 1 FROM offload_uses WHERE session = ?1)
+            OR EXISTS (SELECT 1 FROM batches WHERE session = ?1 AND state <> 'done')",
+    )
+    .and_then(|mut query| query.exists([session]))
+    .map_err(failure)
 }

@@ -6,7 +6,6 @@
 use crate::capture;
 use crate::contract::{EndEvent, Failure, FailureCode, Instant, Message, Result, Scope};
 use crate::engine::Engine;
-use crate::keyword;
 use crate::l0::{self, NewMessage, ScopeId};
 use crate::l1::atom::{self, AtomId, Evidence, Kind as AtomKind, NewAtom, Origin};
 use crate::pages::{self, Author, Kind, NewPage, Page, PageId, Write, block, name};
@@ -244,7 +243,6 @@ impl Import<'_> {
             worth: capture::noise::is_worth_distilling(words),
         };
         let (id, _) = l0::insert(self.tx, owner, session, &new)?;
-        keyword::index_message(self.tx, id.0, words)?;
         if record.get("distilled").and_then(Value::as_bool) == Some(true) {
             self.take("messages", "batch", id.0)?;
         }

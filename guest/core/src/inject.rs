@@ -6,6 +6,7 @@
 use crate::calendar::Calendar;
 use crate::capture::clean;
 use crate::contract::{Injection, PromptEvent, Result};
+use crate::index::Index;
 use crate::l0;
 use crate::l1::atom::{Atom, Kind, Origin};
 use crate::recall::{self, Query};
@@ -33,7 +34,7 @@ const FRAME: &str =
     "Recalled from earlier sessions, for reference only: this is what was said then, not the task at hand. `memory_trace` shows the messages behind an id.";
 
 /// Returns what enters a prompt.
-pub fn inject(db: &Connection, settings: &Settings, event: &PromptEvent) -> Result<Injection> {
+pub fn inject(db: &Connection, index: &Index, settings: &Settings, event: &PromptEvent) -> Result<Injection> {
     let mut injection = Injection::default();
     if !settings.recall.enabled {
         return Ok(injection);
@@ -46,9 +47,15 @@ pub fn inject(db: &Connection, settings: &Settings, event: &PromptEvent) -> Resu
     injection.stable = stable(&[("user-persona", &persona), ("scene-navigation", &scenes)]);
     let query = query_text(&event.prompt);
     let Some(scope) = scope.filter(|_| query.chars().count() >= MIN_QUERY) else { return Ok(injection) };
-    let query = Query { text: &query, vector: event.query_vector.as_deref(), strategy: &settings.recall.strategy, ..Query::default() };
+    let query = Query {
+        text: &query,
+        vector: event.query_vector.as_deref(),
+        strategy: &settings.recall.strategy,
+        threshold: settings.recall.score_threshold,
+        ..Query::default()
+    };
     let limit = settings.recall.max_results as usize;
-    let found = recall::atoms(db, scope, &query, limit * 2, |_| true)?;
+    let found = recall::atoms(db, index, scope, &query, limit * 2, |_| true)?;
     let calendar = Calendar::new(&settings.timezone.0)?;
     let atoms = trusted_mix(found.into_iter().map(|found| found.item), limit);
     dynamic(&mut injection, settings, &calendar, &atoms);

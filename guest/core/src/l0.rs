@@ -135,6 +135,14 @@ pub fn session(tx: &Transaction<'_>, scope: ScopeId, name: &str, at: Instant) ->
     .map_err(failure)
 }
 
+/// Returns the row of a session, if it is there.
+pub fn find_session(db: &Connection, scope: ScopeId, name: &str) -> Result<Option<SessionId>> {
+    db.prepare_cached("SELECT id FROM sessions WHERE scope = ?1 AND name = ?2")
+        .and_then(|mut query| query.query_row(params![scope.0, name], |row| row.get(0)).optional())
+        .map(|id| id.map(SessionId))
+        .map_err(failure)
+}
+
 /// Returns how often a message with this content is stored in the session.
 pub fn occurrences(db: &Connection, session: SessionId, digest: &ContentDigest) -> Result<u32> {
     db.prepare_cached("SELECT coalesce(max(occurrence) + 1, 0) FROM messages WHERE session = ?1 AND digest = ?2")
@@ -198,6 +206,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
 /// Returns a message by row.
 pub fn message(db: &Connection, id: MessageId) -> Result<Message> {
     db.prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE id = ?1")).and_then(|mut query| query.query_row([id.0], read)).map_err(failure)
+}
+
+/// Returns the host's id of a message, if it has one.
+pub fn host_id(db: &Connection, id: MessageId) -> Result<Option<String>> {
+    db.prepare_cached("SELECT host_id FROM messages WHERE id = ?1").and_then(|mut query| query.query_row([id.0], |row| row.get(0))).map_err(failure)
 }
 
 /// Returns a message by public id.

@@ -162,7 +162,7 @@ fn settle_or_store(job: &mut Job<'_>, batch: &Batch, input: &Input, mut draft: D
     if draft.atoms.is_empty() || !job.settings.extraction.enable_dedup || !job.models.llm.available {
         return store(job, batch, input, &draft, &[]);
     }
-    let pool = settle::pool(job.tx, batch.scope, &draft.atoms)?;
+    let pool = settle::pool(job.tx, job.index, batch.scope, &draft.atoms)?;
     if pool.is_empty() && !settle::overlap(&draft.atoms) {
         return store(job, batch, input, &draft, &[]);
     }

@@ -44,11 +44,13 @@ pub mod import;
 pub mod rebuild;
 pub mod retention;
 
+pub mod embed;
+pub mod index;
+pub mod text;
+
 pub mod inject;
-pub mod keyword;
 pub mod recall;
 pub mod status;
-pub mod text;
 pub mod tools;
 pub mod trace;
 

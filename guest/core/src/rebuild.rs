@@ -7,6 +7,8 @@
 
 use crate::contract::{Instant, Result};
 use crate::engine::{Engine, Models};
+use crate::index::Index;
+use crate::index::write::Upkeep;
 use crate::l1::{self, Answers};
 use crate::store::{self, failure};
 use crate::work::{self, BatchId, Job, Step};
@@ -30,7 +32,7 @@ impl Engine {
         for (table, condition) in [("scopes", "1"), ("sessions", "1"), ("messages", "1"), ("batches", "1"), ("folders", "1"), ("forgotten", "1")] {
             copy(live, &tx, table, condition, &[])?;
         }
-        let mut rebuild = Rebuild { live, tx: &tx, engine: self, derived: 0, given: 0, refused: Vec::new() };
+        let mut rebuild = Rebuild { live, tx: &tx, engine: self, index: Index::default(), derived: 0, given: 0, refused: Vec::new() };
         for batch in rebuild.applied()? {
             rebuild.batch(batch)?;
         }
@@ -120,6 +122,8 @@ struct Rebuild<'a> {
     live: &'a Connection,
     tx: &'a Transaction<'a>,
     engine: &'a Engine,
+    /// The copy's own search index: what is derived is held against what was derived before.
+    index: Index,
     derived: u64,
     given: u64,
     refused: Vec<Value>,
@@ -161,7 +165,8 @@ impl Rebuild<'_> {
         let (extract, settle) = (self.answer(id, "l1-extract")?, self.answer(id, "l1-settle")?);
         let scenes = self.answer(id, "l2-scenes")?;
         let persona = self.answer(id, "l3-persona")?;
-        let mut job = Job { tx: self.tx, settings: &self.engine.settings, models: &models, at, out: &mut out };
+        self.index.follow(self.tx, Upkeep::Write)?;
+        let mut job = Job { tx: self.tx, index: &self.index, settings: &self.engine.settings, models: &models, at, out: &mut out };
         let step = match batch.layer.as_str() {
             "l1" => Step::Done(l1::derive(&mut job, &batch, &Answers { extract: extract.as_deref(), settle: settle.as_deref() })?),
             "l2" => l2::derive(&mut job, &batch, scenes.as_deref())?,

@@ -1,20 +1,20 @@
 //! Recall: which atoms and messages of a scope belong to a text.
 //!
-//! Candidates come from several rankings (keywords now, vectors beside them) and are fused by
-//! reciprocal rank, so that no ranking's scale matters.
+//! [`rank`] gives an order of everything that may belong; here it is held against what was believed when,
+//! and read.
+
+pub mod rank;
 
 use crate::contract::{Instant, Result};
-use crate::keyword::{self, Match};
-use crate::l0::{self, Message, MessageId, ScopeId};
+use crate::index::{Index, Kind};
+use crate::l0::{self, Message, MessageId, ScopeId, SessionId};
 use crate::l1::atom::{self, Atom, AtomId};
-use rusqlite::Connection;
-use std::collections::BTreeMap;
+use crate::store::failure;
+use rank::{Ask, Ranked, Strategy};
+use rusqlite::{Connection, params};
 
-/// The constant of reciprocal-rank fusion (Cormack et al. 2009; the reference system's figure).
-const FUSION_K: f64 = 60.0;
-
-/// Candidates that each ranking gives, as a multiple of what is wanted (the reference system's figure).
-const CANDIDATES: usize = 3;
+/// Ranked rows that are held against a filter before a search gives up.
+const CANDIDATES: usize = 512;
 
 /// What is looked for.
 #[derive(Clone, Debug, Default)]
@@ -29,26 +29,48 @@ pub struct Query<'a> {
     pub believed_at: Option<Instant>,
     /// What was true at this time; what is believed to be true now if absent.
     pub true_at: Option<Instant>,
+    /// Confidence below which an atom is left out, 0 to 1. A message is found by its neighbours too: messages
+    /// are left out only if none is this sure.
+    pub threshold: f32,
+    /// Only messages of this session.
+    pub session: Option<SessionId>,
 }
 
-/// Something found, with its fused score; larger is better.
+impl Query<'_> {
+    /// Returns the confidence below which nothing is found. A word in common is a word in common: a search by
+    /// keywords alone has no floor.
+    fn floor(&self) -> f32 {
+        if self.strategy == "keyword" { 0.0 } else { self.threshold }
+    }
+}
+
+/// Something found, with its score; larger is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found<T> {
     /// What.
     pub item: T,
-    /// Sum of 1 / (60 + rank) over the rankings.
+    /// The sum of the ranking's parts; comparable within one query only.
     pub score: f64,
+    /// How sure it is that the item belongs to the query, 0 to 1.
+    pub confidence: f64,
 }
 
 /// Returns up to `limit` atoms that belong to a query and pass `keep`, best first.
-pub fn atoms(db: &Connection, scope: ScopeId, query: &Query<'_>, limit: usize, keep: impl Fn(&Atom) -> bool) -> Result<Vec<Found<Atom>>> {
+pub fn atoms(db: &Connection, index: &Index, scope: ScopeId, query: &Query<'_>, limit: usize, keep: impl Fn(&Atom) -> bool) -> Result<Vec<Found<Atom>>> {
     let (filter, instants) = belief(query);
-    let by_words = keyword::atoms(db, scope, query.text, limit.saturating_mul(CANDIDATES), filter, instants)?;
+    let sql = format!("SELECT 1 FROM atoms WHERE id = ?1 AND scope = ?2 AND ?3 = ?3 AND {filter}");
+    let mut is_believed = db.prepare_cached(&sql).map_err(failure)?;
     let mut found = Vec::new();
-    for (row, score) in fuse(&[by_words]) {
-        let atom = atom::by_id(db, AtomId(row))?;
+    for ranked in ranked(db, index, Kind::Atoms, scope, query)? {
+        if ranked.confidence < query.floor() {
+            continue;
+        }
+        if !is_believed.exists(params![ranked.row, scope.0, 0, instants[0], instants[1]]).map_err(failure)? {
+            continue;
+        }
+        let atom = atom::by_id(db, AtomId(ranked.row))?;
         if keep(&atom) {
-            found.push(Found { item: atom, score });
+            found.push(Found { item: atom, score: f64::from(ranked.score), confidence: f64::from(ranked.confidence) });
             if found.len() == limit {
                 break;
             }
@@ -58,19 +80,44 @@ pub fn atoms(db: &Connection, scope: ScopeId, query: &Query<'_>, limit: usize, k
 }
 
 /// Returns up to `limit` messages that belong to a query and pass `keep`, best first.
-pub fn messages(db: &Connection, scope: ScopeId, query: &Query<'_>, limit: usize, keep: impl Fn(&Message) -> bool) -> Result<Vec<Found<Message>>> {
-    let by_words = keyword::messages(db, scope, query.text, limit.saturating_mul(CANDIDATES))?;
+pub fn messages(
+    db: &Connection,
+    index: &Index,
+    scope: ScopeId,
+    query: &Query<'_>,
+    limit: usize,
+    keep: impl Fn(&Message) -> bool,
+) -> Result<Vec<Found<Message>>> {
     let mut found = Vec::new();
-    for (row, score) in fuse(&[by_words]) {
-        let message = l0::message(db, MessageId(row))?;
+    let ranked = ranked(db, index, Kind::Messages, scope, query)?;
+    if ranked.iter().all(|ranked| ranked.confidence < query.floor()) {
+        return Ok(found);
+    }
+    for ranked in ranked {
+        let message = l0::message(db, MessageId(ranked.row))?;
         if keep(&message) {
-            found.push(Found { item: message, score });
+            found.push(Found { item: message, score: f64::from(ranked.score), confidence: f64::from(ranked.confidence) });
             if found.len() == limit {
                 break;
             }
         }
     }
     Ok(found)
+}
+
+fn ranked(db: &Connection, index: &Index, kind: Kind, scope: ScopeId, query: &Query<'_>) -> Result<Vec<Ranked>> {
+    let ask = Ask {
+        scope: scope.0 as u32,
+        session: query.session.map(|session| session.0 as u32),
+        text: query.text,
+        strategy: match query.strategy {
+            "keyword" => Strategy::Keyword,
+            "vector" | "embedding" => Strategy::Vector,
+            _ => Strategy::Hybrid,
+        },
+        wanted: CANDIDATES,
+    };
+    index.with(db, kind, |loaded| rank::rank(loaded, db, index.embedder(), &ask))
 }
 
 /// Returns the filter over `atoms` for the times of a query, and its two parameters.
@@ -92,31 +139,5 @@ fn belief(query: &Query<'_>) -> (&'static str, [i64; 2]) {
         (Some(believed), None) => (BELIEVED, [believed as i64, 0]),
         (None, Some(held)) => (TRUE, [0, held as i64]),
         (Some(believed), Some(held)) => (BOTH, [believed as i64, held as i64]),
-    }
-}
-
-/// Returns the rows of several rankings by the sum of their reciprocal ranks, best first; equal sums
-/// keep the newer row first.
-pub fn fuse(rankings: &[Vec<Match>]) -> Vec<(i64, f64)> {
-    let mut scores: BTreeMap<i64, f64> = BTreeMap::new();
-    for ranking in rankings {
-        for (rank, found) in ranking.iter().enumerate() {
-            *scores.entry(found.row).or_insert(0.0) += 1.0 / (FUSION_K + rank as f64 + 1.0);
-        }
-    }
-    let mut fused: Vec<(i64, f64)> = scores.into_iter().collect();
-    fused.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
-    fused
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_two_rankings_find_comes_first() {
-        let ranking = |rows: &[i64]| rows.iter().map(|row| Match { row: *row, weight: 1.0 }).collect::<Vec<_>>();
-        let fused = fuse(&[ranking(&[1, 2, 3]), ranking(&[3, 4])]);
-        assert_eq!(fused.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [3, 1, 4, 2]);
     }
 }

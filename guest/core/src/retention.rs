@@ -135,7 +135,6 @@ fn clean(tx: &Transaction<'_>, calendar: &Calendar, days: u64, now: Instant) -> 
         .map_err(failure)?;
     summary["requests"] = json!({"removed": pruned});
     forget::clamp_cursors(tx)?;
-    forget::purge_index(tx)?;
     Ok(summary)
 }
 
@@ -144,7 +143,6 @@ fn remove_atom(tx: &Transaction<'_>, calendar: &Calendar, row: i64) -> Result<()
     mirrors::mark_days(tx, calendar, Layer::Atoms, [at as u64])?;
     tx.execute("DELETE FROM evidence WHERE atom = ?1", [row]).map_err(failure)?;
     tx.execute("DELETE FROM links WHERE newer = ?1 OR older = ?1", [row]).map_err(failure)?;
-    forget::unindex_atom(tx, row)?;
     tx.execute("DELETE FROM atoms WHERE id = ?1", [row]).map(|_| ()).map_err(failure)
 }
 
@@ -157,6 +155,5 @@ fn remove_message(tx: &Transaction<'_>, calendar: &Calendar, row: i64, now: Inst
     mirrors::mark_days(tx, calendar, Layer::Messages, [at as u64])?;
     l0::note_forgotten(tx, SessionId(session), &uid, host_id.as_deref(), now)?;
     tx.execute("DELETE FROM evidence WHERE message = ?1", [row]).map_err(failure)?;
-    forget::unindex_message(tx, row)?;
     tx.execute("DELETE FROM messages WHERE id = ?1", [row]).map(|_| ()).map_err(failure)
 }

@@ -8,6 +8,8 @@ pub use migrate::SCHEMA_VERSION;
 
 use crate::contract::{Failure, FailureCode, Result};
 use crate::disk::{Disk, DiskError};
+use crate::index::Index;
+use crate::index::write::Upkeep;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::rc::Rc;
 
@@ -42,6 +44,7 @@ pub struct Store {
     db: Connection,
     _vfs: vfs::Registration,
     disk: Rc<dyn Disk>,
+    index: Rc<Index>,
 }
 
 impl Store {
@@ -57,12 +60,28 @@ impl Store {
         // Prepared statements are many and small; the default of 16 would thrash.
         db.set_prepared_statement_cache_capacity(128);
         migrate::migrate(&mut db)?;
-        Ok(Self { db, _vfs: vfs, disk })
+        Ok(Self { db, _vfs: vfs, disk, index: Rc::new(Index::default()) })
     }
 
     /// Returns the connection for reading.
     pub fn db(&self) -> &Connection {
         &self.db
+    }
+
+    /// Returns the search index of the database.
+    pub fn index(&self) -> Rc<Index> {
+        Rc::clone(&self.index)
+    }
+
+    /// Does a slice of the index's upkeep, if any is due; returns whether more is.
+    pub fn keep_index(&mut self) -> Result<bool> {
+        if !self.index.is_due(&self.db)? {
+            return Ok(false);
+        }
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
+        self.index.follow(&transaction, Upkeep::Background)?;
+        transaction.commit().map_err(failure)?;
+        self.index.is_due(&self.db)
     }
 
     /// Returns the disk.
@@ -75,10 +94,11 @@ impl Store {
         Rc::clone(&self.disk)
     }
 
-    /// Runs `change` in one transaction: on return it is durable, on failure it never happened.
+    /// Runs `change` in one transaction: on return it is durable and searchable, on failure it never happened.
     pub fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
         let value = change(&transaction)?;
+        self.index.follow(&transaction, Upkeep::Write)?;
         transaction.commit().map_err(failure)?;
         Ok(value)
     }

@@ -2,6 +2,7 @@
 
 use crate::calendar::Calendar;
 use crate::contract::{Answer, Failure, Invocation, Result, SearchRequest};
+use crate::index::Index;
 use crate::l0;
 use crate::l1::atom::{Atom, Kind};
 use crate::recall::{self, Query};
@@ -108,7 +109,7 @@ pub fn list() -> Value {
 }
 
 /// `tools.call`.
-pub fn call(db: &Connection, settings: &Settings, allowance: &mut Allowance, invocation: &Invocation) -> Result<Answer> {
+pub fn call(db: &Connection, index: &Index, settings: &Settings, allowance: &mut Allowance, invocation: &Invocation) -> Result<Answer> {
     let name = ALIASES.iter().find(|(alias, _)| *alias == invocation.name).map_or(invocation.name.as_str(), |(_, name)| name);
     if !["memory_search", "conversation_search", "memory_trace"].contains(&name) {
         return Err(Failure::not_found(format!("there is no tool `{}`", invocation.name)));
@@ -123,8 +124,8 @@ pub fn call(db: &Connection, settings: &Settings, allowance: &mut Allowance, inv
     }
     let calendar = Calendar::new(&settings.timezone.0)?;
     match name {
-        "memory_search" => search_atoms(db, settings, &calendar, invocation, &arguments),
-        "conversation_search" => search_messages(db, settings, &calendar, invocation, &arguments),
+        "memory_search" => search_atoms(db, index, settings, &calendar, invocation, &arguments),
+        "conversation_search" => search_messages(db, index, settings, &calendar, invocation, &arguments),
         _ => trace_id(db, &calendar, &arguments),
     }
 }
@@ -147,7 +148,7 @@ fn limit_of(arguments: &Value) -> usize {
     usize::try_from(asked.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT)).expect("1 to 20 fits")
 }
 
-fn search_atoms(db: &Connection, settings: &Settings, calendar: &Calendar, invocation: &Invocation, arguments: &Value) -> Result<Answer> {
+fn search_atoms(db: &Connection, index: &Index, settings: &Settings, calendar: &Calendar, invocation: &Invocation, arguments: &Value) -> Result<Answer> {
     let Some(query) = text_of(arguments, "query") else { return Ok(refusal("`query` is missing: say what to look for")) };
     let kind = match text_of(arguments, "type").map(Kind::parse) {
         Some(None) => return Ok(refusal("`type` must be persona, episodic or instruction")),
@@ -156,7 +157,7 @@ fn search_atoms(db: &Connection, settings: &Settings, calendar: &Calendar, invoc
     let scene = text_of(arguments, "scene").map(str::to_lowercase);
     let keep = |atom: &Atom| kind.is_none_or(|kind| atom.kind == kind) && scene.as_ref().is_none_or(|scene| atom.scene.to_lowercase().contains(scene));
     let found = match l0::find_scope(db, &invocation.scope)? {
-        Some(scope) => recall::atoms(db, scope, &query_of(query, settings, invocation), limit_of(arguments), keep)?,
+        Some(scope) => recall::atoms(db, index, scope, &query_of(query, settings, invocation), limit_of(arguments), keep)?,
         None => Vec::new(),
     };
     let mut text = format!("Found {} matching memories.\n", found.len());
@@ -172,15 +173,21 @@ fn search_atoms(db: &Connection, settings: &Settings, calendar: &Calendar, invoc
     Ok(Answer { text, structured_json: json!({"results": results}).to_string(), is_error: false })
 }
 
-fn search_messages(db: &Connection, settings: &Settings, calendar: &Calendar, invocation: &Invocation, arguments: &Value) -> Result<Answer> {
+fn search_messages(db: &Connection, index: &Index, settings: &Settings, calendar: &Calendar, invocation: &Invocation, arguments: &Value) -> Result<Answer> {
     let Some(query) = text_of(arguments, "query") else { return Ok(refusal("`query` is missing: say what to look for")) };
     let session = text_of(arguments, "session_key");
-    let found = match l0::find_scope(db, &invocation.scope)? {
-        Some(scope) => {
-            let keep = |message: &l0::Message| session.is_none_or(|name| l0::session_name(db, message.session).is_ok_and(|found| found == name));
-            recall::messages(db, scope, &query_of(query, settings, invocation), limit_of(arguments), keep)?
+    let scope = l0::find_scope(db, &invocation.scope)?;
+    let session_id = match (scope, session) {
+        (Some(scope), Some(name)) => l0::find_session(db, scope, name)?,
+        _ => None,
+    };
+    let found = match scope {
+        // A session that is not there has no messages.
+        Some(scope) if session.is_none() || session_id.is_some() => {
+            let query = Query { session: session_id, ..query_of(query, settings, invocation) };
+            recall::messages(db, index, scope, &query, limit_of(arguments), |_| true)?
         }
-        None => Vec::new(),
+        _ => Vec::new(),
     };
     let mut text = format!("Found {} matching messages.\n", found.len());
     let mut results = Vec::new();
@@ -198,7 +205,13 @@ fn search_messages(db: &Connection, settings: &Settings, calendar: &Calendar, in
 }
 
 fn query_of<'a>(text: &'a str, settings: &'a Settings, invocation: &'a Invocation) -> Query<'a> {
-    Query { text, vector: invocation.query_vector.as_deref(), strategy: &settings.recall.strategy, ..Query::default() }
+    Query {
+        text,
+        vector: invocation.query_vector.as_deref(),
+        strategy: &settings.recall.strategy,
+        threshold: settings.recall.score_threshold,
+        ..Query::default()
+    }
 }
 
 /// Returns a score with six digits: what differs beyond them is not a difference.
@@ -219,7 +232,7 @@ fn trace_id(db: &Connection, calendar: &Calendar, arguments: &Value) -> Result<A
 }
 
 /// `memory.search`: no allowance, both layers, all times.
-pub fn search(db: &Connection, settings: &Settings, request: &SearchRequest) -> Result<Value> {
+pub fn search(db: &Connection, index: &Index, settings: &Settings, request: &SearchRequest) -> Result<Value> {
     if !(1..=100).contains(&request.limit) {
         return Err(Failure::invalid(format!("limit: {} is not between 1 and 100", request.limit)));
     }
@@ -228,22 +241,33 @@ pub fn search(db: &Connection, settings: &Settings, request: &SearchRequest) -> 
         known @ ("keyword" | "vector" | "hybrid") => known,
         other => return Err(Failure::invalid(format!("strategy: `{other}` is not keyword, vector or hybrid"))),
     };
-    let query = Query { text: &request.query, vector: request.query_vector.as_deref(), strategy, believed_at: request.believed_at, true_at: request.true_at };
+    let query = Query {
+        text: &request.query,
+        vector: request.query_vector.as_deref(),
+        strategy,
+        believed_at: request.believed_at,
+        true_at: request.true_at,
+        threshold: settings.recall.score_threshold,
+        session: None,
+    };
     let calendar = Calendar::new(&settings.timezone.0)?;
     let scope = l0::find_scope(db, &request.scope)?;
     let mut results = Vec::new();
     match (request.layer.as_str(), scope) {
         ("atoms" | "messages", None) => {}
         ("atoms", Some(scope)) => {
-            for found in recall::atoms(db, scope, &query, request.limit as usize, |_| true)? {
+            for found in recall::atoms(db, index, scope, &query, request.limit as usize, |_| true)? {
                 let mut result = trace::atom_json(&calendar, &found.item);
                 result["score"] = round(found.score);
                 results.push(result);
             }
         }
         ("messages", Some(scope)) => {
-            for found in recall::messages(db, scope, &query, request.limit as usize, |_| true)? {
+            for found in recall::messages(db, index, scope, &query, request.limit as usize, |_| true)? {
                 let mut result = trace::message_json(db, &calendar, &found.item)?;
+                if let Some(host_id) = l0::host_id(db, found.item.id)? {
+                    result["host-id"] = json!(host_id);
+                }
                 result["score"] = round(found.score);
                 results.push(result);
             }

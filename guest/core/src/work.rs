@@ -7,6 +7,7 @@
 
 use crate::contract::{Instant, LlmAnswer, LlmRequest, Outcome, Outgoing, Result};
 use crate::engine::Models;
+use crate::index::Index;
 use crate::l0::{ScopeId, SessionId};
 use crate::settings::Settings;
 use crate::store::failure;
@@ -50,6 +51,8 @@ pub struct Batch {
 pub struct Job<'a> {
     /// All changes of the step.
     pub tx: &'a Transaction<'a>,
+    /// The search index, as it was before the step.
+    pub index: &'a Index,
     /// The settings.
     pub settings: &'a Settings,
     /// The host's models.

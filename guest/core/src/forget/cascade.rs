@@ -433,7 +433,6 @@ fn atoms(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade) -> Result
     for &atom in &doomed.atoms {
         cascade.count("evidence", execute(tx, "DELETE FROM evidence WHERE atom = ?1", [atom])?);
         cascade.count("links", execute(tx, "DELETE FROM links WHERE newer = ?1 OR older = ?1", [atom])?);
-        super::index::forget_atom(tx, atom)?;
         cascade.count("atoms", execute(tx, "DELETE FROM atoms WHERE id = ?1", [atom])?);
     }
     clamp_cursors(tx)
@@ -464,7 +463,6 @@ fn messages(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, at: In
         // A host that tells the session again must not bring it back: identities stay, as hashes.
         l0::note_forgotten(tx, l0::SessionId(session), &uid, host_id.as_deref(), at)?;
         cascade.count("evidence", execute(tx, "DELETE FROM evidence WHERE message = ?1", [message])?);
-        super::index::forget_message(tx, message)?;
         cascade.count("messages", execute(tx, "DELETE FROM messages WHERE id = ?1", [message])?);
     }
     for session in sessions {
@@ -486,7 +484,7 @@ fn empty_places(tx: &Transaction<'_>, cascade: &mut Cascade) -> Result<()> {
         [],
     )?;
     for session in sessions {
-        if super::index::session_in_use(tx, session)? {
+        if super::session_in_use(tx, session)? {
             continue;
         }
         execute(tx, "DELETE FROM drops WHERE session = ?1", [session])?;

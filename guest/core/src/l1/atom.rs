@@ -7,8 +7,8 @@
 use crate::contract::{Failure, Instant, Result};
 use crate::l0::{self, MessageId, ScopeId, SessionId};
 use crate::store::failure;
+use crate::text;
 use crate::work::BatchId;
-use crate::{keyword, text};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -263,7 +263,6 @@ pub fn insert(tx: &Transaction<'_>, scope: ScopeId, session: SessionId, batch: O
         })
         .map(AtomId)
         .map_err(failure)?;
-    keyword::index_atom(tx, id.0, &atom.text)?;
     add_evidence(tx, id, &atom.evidence)?;
     Ok((id, uid))
 }

@@ -2,12 +2,14 @@
 
 use super::answer;
 use super::apply::{Action, Decision, Target};
-use super::atom::{self, Atom, AtomId, Kind, NewAtom};
+use super::atom::{self, Atom, Kind, NewAtom};
 use crate::calendar::Calendar;
 use crate::contract::{Abilities, Instant, LlmRequest, Result};
+use crate::index::Index;
 use crate::l0::ScopeId;
+use crate::recall::{self, Query};
 use crate::store::failure;
-use crate::{keyword, text};
+use crate::text;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,14 +27,14 @@ const OVERLAP: f64 = 0.5;
 const MAX_ANSWER_TOKENS: u32 = 4096;
 
 /// Returns the believed atoms that the new ones may repeat or contradict, in the order of their rows.
-pub fn pool(db: &Connection, scope: ScopeId, atoms: &[NewAtom]) -> Result<Vec<Atom>> {
+pub fn pool(db: &Connection, index: &Index, scope: ScopeId, atoms: &[NewAtom]) -> Result<Vec<Atom>> {
     let mut rows = BTreeSet::new();
     for new in atoms {
         let words = telling(&new.text).into_iter().collect::<Vec<_>>().join(" ");
-        let found = keyword::atoms(db, scope, &words, CANDIDATES, "atoms.believed_to IS NULL AND ?4 = ?5", [0, 0])?;
-        rows.extend(found.iter().map(|found| found.row));
+        let query = Query { text: &words, strategy: "keyword", ..Query::default() };
+        rows.extend(recall::atoms(db, index, scope, &query, CANDIDATES, |_| true)?.iter().map(|found| found.item.id));
     }
-    rows.into_iter().map(|row| atom::by_id(db, AtomId(row))).collect()
+    rows.into_iter().map(|row| atom::by_id(db, row)).collect()
 }
 
 /// Returns whether two new atoms are so alike that they may repeat or contradict each other.

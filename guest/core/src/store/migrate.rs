@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/002_pyramid.sql"),
     include_str!("migrations/003_l1.sql"),
     include_str!("migrations/004_offload.sql"),
+    include_str!("migrations/005_index.sql"),
 ];
 
 /// The schema version that this build reads and writes.

@@ -1,0 +1,403 @@
+//! The search index of messages and of atoms: keywords, vectors and the facts of ranking.
+//!
+//! On disk it follows the tables (see [`write::follow`]): a tail of documents, then segments of 1,024,
+//! 8,192 and 65,536. In memory it keeps facts and vector codes of all documents, the tail's terms, and
+//! the blocks of terms that were asked for lately. Documents are numbered in order of arrival.
+
+pub mod facts;
+pub mod postings;
+pub mod segment;
+pub mod write;
+
+use crate::contract::Result;
+use crate::embed::{self, Embedder};
+use crate::store::failure;
+use crate::text::terms::Term;
+use facts::Facts;
+use rusqlite::{Connection, OptionalExtension, Transaction};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// Bytes of a document's vector on disk: the scale and the codes.
+pub const VECTOR_BYTES: usize = 4 + embed::DIMENSIONS;
+
+/// Bytes of blocks of terms that are kept in memory; a quarter of the memory budget of a large space.
+const BLOCK_CACHE_BYTES: usize = 48 << 20;
+
+/// No document: the end of a chain.
+pub const NONE: u32 = u32::MAX;
+
+/// What is indexed; the numbers are those of the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Rows of `messages`.
+    Messages = 0,
+    /// Rows of `atoms`.
+    Atoms = 1,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Messages, Self::Atoms];
+}
+
+/// Both indexes and the built-in embedder.
+#[derive(Debug)]
+pub struct Index {
+    embedder: OnceCell<Embedder>,
+    loaded: RefCell<[Loaded; 2]>,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self { embedder: OnceCell::new(), loaded: RefCell::new([Loaded::default(), Loaded::default()]) }
+    }
+}
+
+impl Index {
+    /// Brings the index on disk up to date with its tables; see [`write::follow`].
+    pub fn follow(&self, tx: &Transaction<'_>, upkeep: write::Upkeep) -> Result<bool> {
+        write::follow(tx, || self.embedder(), upkeep)
+    }
+
+    /// Returns whether the background has something to do.
+    pub fn is_due(&self, db: &Connection) -> Result<bool> {
+        write::is_due(db)
+    }
+
+    /// Returns the built-in embedder.
+    pub fn embedder(&self) -> &Embedder {
+        self.embedder.get_or_init(Embedder::new)
+    }
+
+    /// Calls `ask` with the index of `kind` as the database has it now. Inside of a transaction that is what
+    /// it had before: the index follows at the end.
+    pub fn with<T>(&self, db: &Connection, kind: Kind, ask: impl FnOnce(&mut Loaded) -> Result<T>) -> Result<T> {
+        let mut loaded = self.loaded.borrow_mut();
+        let loaded = &mut loaded[kind as usize];
+        loaded.sync(db, kind)?;
+        ask(loaded)
+    }
+}
+
+/// A segment as memory knows it.
+#[derive(Debug)]
+struct Segment {
+    id: i64,
+    first: u32,
+    directory: Vec<u64>,
+}
+
+/// A session's place in ranking.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SessionFacts {
+    /// Its row.
+    pub row: u32,
+    /// The row of its scope.
+    pub scope: u32,
+    /// Terms of its documents.
+    pub length: u32,
+    /// Its documents.
+    pub documents: u32,
+    /// Its first and last document.
+    pub first: u32,
+    last: u32,
+}
+
+/// An index in memory.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    layout: i64,
+    format: i64,
+    segments: Vec<Segment>,
+    sealed: u32,
+    tail: BTreeMap<Term, Vec<(u32, u16)>>,
+    cache: BTreeMap<i64, Rc<Vec<u8>>>,
+    cache_order: VecDeque<i64>,
+    cache_bytes: usize,
+    /// Of each document, facts in columns; a document that is gone has row 0.
+    pub rows: Vec<i64>,
+    /// The place of its session in `sessions`.
+    pub session: Vec<u32>,
+    /// The row of its scope.
+    pub scope: Vec<u32>,
+    /// When it was said, in minutes since 1970.
+    pub minute: Vec<u32>,
+    /// Its terms.
+    pub length: Vec<u32>,
+    /// Who speaks.
+    pub voice: Vec<u32>,
+    /// A machine said it.
+    pub machine: Vec<bool>,
+    /// The document before it in its session.
+    pub before: Vec<u32>,
+    /// The document after it in its session.
+    pub after: Vec<u32>,
+    /// What a vector code of one stands for.
+    pub scales: Vec<f32>,
+    /// The vectors' codes, one document after the other.
+    pub codes: Vec<i8>,
+    /// The sessions, in order of their first document.
+    pub sessions: Vec<SessionFacts>,
+    session_places: BTreeMap<u32, u32>,
+    /// Documents that are there.
+    pub live: u32,
+    /// Terms of all documents.
+    pub total_length: u64,
+    /// Names of speakers, by mark.
+    pub voices: BTreeMap<u32, u32>,
+    /// Space for [`crate::recall::rank`], kept so that a query allocates little.
+    pub scratch: crate::recall::rank::Scratch,
+}
+
+impl Loaded {
+    /// Returns how many documents there are, with those that are gone.
+    pub fn documents(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Reads what has changed on disk since the last call.
+    fn sync(&mut self, db: &Connection, kind: Kind) -> Result<()> {
+        let state = write::State::load(db, kind)?;
+        if state.format != self.format || (state.next_doc as usize) < self.rows.len() {
+            *self = Self::default();
+        }
+        let fresh = self.rows.is_empty();
+        if fresh || state.layout != self.layout {
+            self.read_segments(db, kind, fresh)?;
+        }
+        self.layout = state.layout;
+        self.format = state.format;
+        if (self.rows.len() as i64) < state.next_doc {
+            self.read_tail(db, kind, state.next_doc as usize)?;
+        }
+        Ok(())
+    }
+
+    fn read_segments(&mut self, db: &Connection, kind: Kind, fresh: bool) -> Result<()> {
+        let known = std::mem::take(&mut self.segments);
+        let mut query = db.prepare_cached("SELECT id, first, last, directory FROM index_segments WHERE kind = ?1 ORDER BY first").map_err(failure)?;
+        let mut rows = query.query([kind as i64]).map_err(failure)?;
+        let mut sealed = 0;
+        while let Some(row) = rows.next().map_err(failure)? {
+            let id: i64 = row.get(0).map_err(failure)?;
+            let directory = row.get_ref(3).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?;
+            let directory = directory.chunks_exact(8).map(|hash| u64::from_le_bytes(hash.try_into().expect("eight bytes were taken"))).collect();
+            self.segments.push(Segment { id, first: row.get(1).map_err(failure)?, directory });
+            sealed = row.get(2).map_err(failure)?;
+        }
+        drop(rows);
+        // Blocks of segments that are gone would never be asked for again.
+        let gone: Vec<i64> = known.iter().map(|segment| segment.id).filter(|id| self.segments.iter().all(|segment| segment.id != *id)).collect();
+        if !gone.is_empty() {
+            self.cache.retain(|id, _| !gone.contains(&(id / segment::MAX_BLOCKS)));
+            self.cache_order.retain(|id| self.cache.contains_key(id));
+            self.cache_bytes = self.cache.values().map(|block| block.len()).sum();
+        }
+        self.sealed = sealed;
+        if fresh {
+            self.reserve(sealed as usize);
+        }
+        let mut facts_query = db.prepare_cached("SELECT facts, vectors FROM index_segments WHERE id = ?1").map_err(failure)?;
+        let ids: Vec<(i64, u32)> = self.segments.iter().map(|segment| (segment.id, segment.first)).collect();
+        for (id, first) in ids {
+            let is_new = known.iter().all(|segment| segment.id != id);
+            if !fresh && !is_new {
+                continue;
+            }
+            facts_query
+                .query_row([id], |row| {
+                    let (facts, vectors) = (row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+                    for (place, (facts, vector)) in facts.chunks_exact(facts::SIZE).zip(vectors.chunks_exact(VECTOR_BYTES)).enumerate() {
+                        self.put(first as usize + place, Facts::from_bytes(facts), vector);
+                    }
+                    Ok(())
+                })
+                .optional()
+                .map_err(failure)?;
+        }
+        // The tail in memory may hold what is in segments now, or what is gone.
+        self.tail.clear();
+        if !fresh {
+            let known = self.rows.len();
+            self.read_tail(db, kind, known)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the tail's terms, and documents up to `documents`.
+    fn read_tail(&mut self, db: &Connection, kind: Kind, documents: usize) -> Result<()> {
+        let mut from = if self.tail.is_empty() { self.sealed as usize } else { self.rows.len() };
+        let mut query = db.prepare_cached("SELECT doc, facts, terms, vector FROM index_tail WHERE kind = ?1 AND doc >= ?2 ORDER BY doc").map_err(failure)?;
+        let mut rows = query.query([kind as i64, from as i64]).map_err(failure)?;
+        while let Some(row) = rows.next().map_err(failure)? {
+            let doc: usize = row.get::<_, i64>(0).map_err(failure)? as usize;
+            // A place without a row: its document is gone.
+            (from..doc).for_each(|gone| self.put(gone, Facts::default(), &[0; VECTOR_BYTES]));
+            let facts = Facts::from_bytes(row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?);
+            self.put(doc, facts, row.get_ref(3).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?);
+            let terms = row.get_ref(2).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?;
+            write::each_count(terms, |term, count| self.tail.entry(term).or_default().push((doc as u32, count)));
+            from = doc + 1;
+        }
+        (from..documents).for_each(|gone| self.put(gone, Facts::default(), &[0; VECTOR_BYTES]));
+        Ok(())
+    }
+
+    fn reserve(&mut self, documents: usize) {
+        self.rows.reserve(documents);
+        self.session.reserve(documents);
+        self.scope.reserve(documents);
+        self.minute.reserve(documents);
+        self.length.reserve(documents);
+        self.voice.reserve(documents);
+        self.machine.reserve(documents);
+        self.before.reserve(documents);
+        self.after.reserve(documents);
+        self.scales.reserve(documents);
+        self.codes.reserve(documents * embed::DIMENSIONS);
+    }
+
+    /// Puts a document at its place: the next one, or one that is known and may be gone now.
+    fn put(&mut self, doc: usize, facts: Facts, vector: &[u8]) {
+        if doc < self.rows.len() {
+            if self.rows[doc] != 0 && facts.row == 0 {
+                self.remove(doc);
+            }
+            return;
+        }
+        while self.rows.len() < doc {
+            self.push(Facts::default(), &[0; VECTOR_BYTES]);
+        }
+        self.push(facts, vector);
+    }
+
+    fn remove(&mut self, doc: usize) {
+        let session = &mut self.sessions[self.session[doc] as usize];
+        session.length -= self.length[doc];
+        session.documents -= 1;
+        self.live -= 1;
+        self.total_length -= u64::from(self.length[doc]);
+        let (before, after) = (self.before[doc], self.after[doc]);
+        if before == NONE {
+            session.first = after
+        } else {
+            self.after[before as usize] = after
+        }
+        if after == NONE {
+            session.last = before
+        } else {
+            self.before[after as usize] = before
+        }
+        self.rows[doc] = 0;
+        self.scope[doc] = 0;
+        self.length[doc] = 0;
+        self.scales[doc] = 0.0;
+        self.codes[doc * embed::DIMENSIONS..(doc + 1) * embed::DIMENSIONS].fill(0);
+    }
+
+    fn push(&mut self, facts: Facts, vector: &[u8]) {
+        let doc = self.rows.len() as u32;
+        let (mut place, mut before) = (0, NONE);
+        if facts.row != 0 {
+            // Most documents follow one of their own session.
+            place = match self.session.last() {
+                Some(last) if self.rows.last() != Some(&0) && self.sessions[*last as usize].row == facts.session => *last,
+                _ => *self.session_places.entry(facts.session).or_insert_with(|| {
+                    self.sessions.push(SessionFacts { row: facts.session, scope: facts.scope, first: doc, last: NONE, ..SessionFacts::default() });
+                    self.sessions.len() as u32 - 1
+                }),
+            };
+            let session = &mut self.sessions[place as usize];
+            before = session.last;
+            if before == NONE {
+                session.first = doc;
+            }
+            session.last = doc;
+            session.length += facts.length;
+            session.documents += 1;
+            self.live += 1;
+            self.total_length += u64::from(facts.length);
+            if facts.voice != 0 {
+                *self.voices.entry(facts.voice).or_default() += 1;
+            }
+        }
+        if before != NONE {
+            self.after[before as usize] = doc;
+        }
+        self.rows.push(facts.row);
+        self.session.push(place);
+        self.scope.push(facts.scope);
+        self.minute.push(facts.minute);
+        self.length.push(facts.length);
+        self.voice.push(facts.voice);
+        self.machine.push(facts.machine);
+        self.before.push(before);
+        self.after.push(NONE);
+        let scale = vector.get(..4).map_or(0.0, |bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        self.scales.push(scale);
+        let from = self.codes.len();
+        self.codes.resize(from + embed::DIMENSIONS, 0);
+        for (code, byte) in self.codes[from..].iter_mut().zip(vector.get(4..).unwrap_or_default()) {
+            *code = *byte as i8;
+        }
+    }
+
+    /// Calls `take` with each document that holds a term and the count in it, in order.
+    pub fn each_posting(&self, lists: &TermLists, mut take: impl FnMut(u32, u32)) {
+        for (block, range, first) in &lists.sealed {
+            postings::each(&block[range.clone()], *first, &mut take);
+        }
+        for (doc, count) in self.tail.get(&lists.term).into_iter().flatten() {
+            take(*doc, u32::from(*count));
+        }
+    }
+
+    /// Returns the lists of a term, reading blocks that are not in memory.
+    pub fn lists(&mut self, db: &Connection, term: Term) -> Result<TermLists> {
+        let mut found = TermLists { term, sealed: Vec::new(), documents: self.tail.get(&term).map_or(0, |documents| documents.len() as u32) };
+        for place in 0..self.segments.len() {
+            let segment = &self.segments[place];
+            let (id, first) = (segment.id, segment.first);
+            let Some(number) = segment::block_of(&segment.directory, term) else { continue };
+            let block = self.block(db, id * segment::MAX_BLOCKS + number as i64)?;
+            if let Some(range) = segment::find(&block, term) {
+                found.documents += postings::len(&block[range.clone()]);
+                found.sealed.push((block, range, first));
+            }
+        }
+        Ok(found)
+    }
+
+    fn block(&mut self, db: &Connection, id: i64) -> Result<Rc<Vec<u8>>> {
+        if let Some(block) = self.cache.get(&id) {
+            return Ok(Rc::clone(block));
+        }
+        let block: Vec<u8> = db
+            .prepare_cached("SELECT data FROM index_blocks WHERE id = ?1")
+            .and_then(|mut query| query.query_row([id], |row| row.get(0)).optional())
+            .map(Option::unwrap_or_default)
+            .map_err(failure)?;
+        let block = Rc::new(block);
+        self.cache_bytes += block.len();
+        self.cache.insert(id, Rc::clone(&block));
+        self.cache_order.push_back(id);
+        while self.cache_bytes > BLOCK_CACHE_BYTES {
+            let Some(oldest) = self.cache_order.pop_front() else { break };
+            if let Some(block) = self.cache.remove(&oldest) {
+                self.cache_bytes -= block.len();
+            }
+        }
+        Ok(block)
+    }
+}
+
+/// Where a term's documents are listed.
+#[derive(Debug)]
+pub struct TermLists {
+    /// The term.
+    pub term: Term,
+    sealed: Vec<(Rc<Vec<u8>>, std::ops::Range<usize>, u32)>,
+    /// How many documents hold it.
+    pub documents: u32,
+}

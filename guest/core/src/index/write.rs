@@ -1,0 +1,428 @@
+//! Following the tables: new rows enter the tail, a full tail becomes a segment, segments merge, and
+//! rows that go leave every byte of the index.
+
+use super::facts::{self, Facts};
+use super::segment::{self, Writer};
+use super::{Kind, postings};
+use crate::contract::Result;
+use crate::embed::{self, Embedder, dot};
+use crate::store::failure;
+use crate::text::terms::{self, Term};
+use rusqlite::{OptionalExtension, Transaction, params};
+use std::collections::BTreeMap;
+
+/// Documents of a segment of level 0.
+pub const SEGMENT_DOCS: i64 = 1024;
+
+/// Documents that the tail holds before a write, and not only the background, makes segments of it.
+const FULL_TAIL: i64 = 4 * SEGMENT_DOCS;
+
+/// Segments of a level that the background merges into one of the next.
+const FAN_OUT: usize = 8;
+
+/// Segments of a level at which a write merges them itself.
+const FULL_LEVEL: usize = 2 * FAN_OUT;
+
+/// The level that is not merged any more: 65,536 documents a segment.
+const TOP_LEVEL: i64 = 2;
+
+/// Rows that one call indexes.
+pub const ROWS_A_CALL: i64 = 5000;
+
+/// How much of the upkeep a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Only what must not wait.
+    Write,
+    /// A slice of what is due.
+    Background,
+}
+
+/// Brings the indexes up to date with their tables; returns whether rows are left for the next call.
+///
+/// Called in the transaction that stores or deletes rows, so that a message and its place in the index
+/// are durable together and a forgotten one leaves with its row.
+pub fn follow<'a>(tx: &Transaction<'_>, embedder: impl Fn() -> &'a Embedder, upkeep: Upkeep) -> Result<bool> {
+    let mut left = false;
+    for kind in Kind::ALL {
+        let mut state = State::load(tx, kind)?;
+        let before = state;
+        if state.format != embed::generation() as i64 {
+            clear(tx, kind)?;
+            state = State { format: embed::generation() as i64, next_doc: 0, last_row: 0, layout: state.layout + 1 };
+        }
+        let again = purge(tx, kind, &mut state)?;
+        for row in again {
+            if let Some(document) = document(tx, kind, row)? {
+                append(tx, kind, &mut state, embedder(), &document)?;
+            }
+        }
+        left |= append_new(tx, kind, &mut state, &embedder)?;
+        let tail: i64 = tx
+            .prepare_cached("SELECT count(*) FROM index_tail WHERE kind = ?1")
+            .and_then(|mut query| query.query_row([kind as i64], |row| row.get(0)))
+            .map_err(failure)?;
+        if tail >= if upkeep == Upkeep::Background { SEGMENT_DOCS } else { FULL_TAIL } {
+            seal(tx, kind, &mut state)?;
+        }
+        left |= merge(tx, kind, &mut state, upkeep)?;
+        if state != before {
+            state.save(tx, kind)?;
+        }
+    }
+    Ok(left)
+}
+
+/// Returns whether rows wait, a tail is full enough for a segment, or segments for a merge.
+pub fn is_due(db: &rusqlite::Connection) -> Result<bool> {
+    for kind in Kind::ALL {
+        let state = State::load(db, kind)?;
+        let (newest, sealed, most): (i64, i64, i64) = db
+            .prepare_cached(match kind {
+                Kind::Messages => {
+                    "SELECT coalesce((SELECT max(id) FROM messages), 0), coalesce((SELECT max(last) FROM index_segments WHERE kind = 0), 0),
+                     coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM index_segments WHERE kind = 0 AND level < ?1 GROUP BY level)), 0)"
+                }
+                Kind::Atoms => {
+                    "SELECT coalesce((SELECT max(id) FROM atoms), 0), coalesce((SELECT max(last) FROM index_segments WHERE kind = 1), 0),
+                     coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM index_segments WHERE kind = 1 AND level < ?1 GROUP BY level)), 0)"
+                }
+            })
+            .and_then(|mut query| query.query_row([TOP_LEVEL], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))))
+            .map_err(failure)?;
+        if newest > state.last_row || state.next_doc - sealed >= SEGMENT_DOCS || most >= FAN_OUT as i64 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A row of `index_states`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) format: i64,
+    pub(super) next_doc: i64,
+    pub(super) last_row: i64,
+    pub(super) layout: i64,
+}
+
+impl State {
+    pub(super) fn load(db: &rusqlite::Connection, kind: Kind) -> Result<Self> {
+        db.prepare_cached("SELECT format, next_doc, last_row, layout FROM index_states WHERE kind = ?1")
+            .and_then(|mut query| {
+                query
+                    .query_row([kind as i64], |row| Ok(Self { format: row.get(0)?, next_doc: row.get(1)?, last_row: row.get(2)?, layout: row.get(3)? }))
+                    .optional()
+            })
+            .map(Option::unwrap_or_default)
+            .map_err(failure)
+    }
+
+    fn save(self, tx: &Transaction<'_>, kind: Kind) -> Result<()> {
+        tx.prepare_cached("INSERT OR REPLACE INTO index_states (kind, format, next_doc, last_row, layout) VALUES (?1, ?2, ?3, ?4, ?5)")
+            .and_then(|mut insert| insert.execute(params![kind as i64, self.format, self.next_doc, self.last_row, self.layout]))
+            .map(|_| ())
+            .map_err(failure)
+    }
+}
+
+/// A row to index.
+struct Document {
+    row: i64,
+    session: i64,
+    scope: i64,
+    said_at: i64,
+    role: String,
+    speaker: Option<String>,
+    text: String,
+}
+
+const MESSAGE: &str = "SELECT id, session, scope, said_at, role, speaker, text FROM messages";
+const ATOM: &str = "SELECT id, session, scope, valid_from, 'user', NULL, text FROM atoms";
+
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Document> {
+    Ok(Document {
+        row: row.get(0)?,
+        session: row.get(1)?,
+        scope: row.get(2)?,
+        said_at: row.get(3)?,
+        role: row.get(4)?,
+        speaker: row.get(5)?,
+        text: row.get(6)?,
+    })
+}
+
+fn select(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Messages => MESSAGE,
+        Kind::Atoms => ATOM,
+    }
+}
+
+fn document(tx: &Transaction<'_>, kind: Kind, row: i64) -> Result<Option<Document>> {
+    tx.prepare_cached(&format!("{} WHERE id = ?1", select(kind))).and_then(|mut query| query.query_row([row], read).optional()).map_err(failure)
+}
+
+fn append_new<'a>(tx: &Transaction<'_>, kind: Kind, state: &mut State, embedder: &impl Fn() -> &'a Embedder) -> Result<bool> {
+    let mut query = tx.prepare_cached(&format!("{} WHERE id > ?1 ORDER BY id LIMIT ?2", select(kind))).map_err(failure)?;
+    let mut rows = query.query(params![state.last_row, ROWS_A_CALL]).map_err(failure)?;
+    let mut taken = 0;
+    while let Some(row) = rows.next().map_err(failure)? {
+        let document = read(row).map_err(failure)?;
+        append(tx, kind, state, embedder(), &document)?;
+        state.last_row = document.row;
+        taken += 1;
+    }
+    Ok(taken == ROWS_A_CALL)
+}
+
+fn append(tx: &Transaction<'_>, kind: Kind, state: &mut State, embedder: &Embedder, document: &Document) -> Result<()> {
+    let mut terms = terms::terms(&document.text);
+    let named = document.speaker.as_deref().filter(|speaker| *speaker != document.role);
+    let facts = Facts {
+        row: document.row,
+        session: document.session as u32,
+        scope: document.scope as u32,
+        minute: (document.said_at / 60_000) as u32,
+        length: terms.len() as u32,
+        voice: named.map_or(0, facts::voice),
+        machine: named.is_none() && document.role != "user",
+    };
+    terms.sort_unstable();
+    let mut counts = Vec::with_capacity(terms.len() * 10);
+    for same in terms.chunk_by(|one, other| one == other) {
+        counts.extend_from_slice(&same[0].0.to_le_bytes());
+        counts.extend_from_slice(&u16::try_from(same.len()).unwrap_or(u16::MAX).to_le_bytes());
+    }
+    let vector = embedder.embed(&document.text);
+    let mut codes = [0_i8; embed::DIMENSIONS];
+    let scale = dot::quantize(&vector, &mut codes);
+    let mut bytes = scale.to_le_bytes().to_vec();
+    bytes.extend(codes.iter().map(|code| *code as u8));
+    tx.prepare_cached("INSERT INTO index_tail (kind, doc, facts, terms, vector) VALUES (?1, ?2, ?3, ?4, ?5)")
+        .and_then(|mut insert| insert.execute(params![kind as i64, state.next_doc, facts.to_bytes(), counts, bytes]))
+        .map_err(failure)?;
+    state.next_doc += 1;
+    Ok(())
+}
+
+/// Calls `take` with each term of a tail document and its count.
+pub(super) fn each_count(terms: &[u8], mut take: impl FnMut(Term, u16)) {
+    for pair in terms.chunks_exact(10) {
+        take(Term(u64::from_le_bytes(pair[..8].try_into().expect("eight bytes were taken"))), u16::from_le_bytes([pair[8], pair[9]]));
+    }
+}
+
+/// Makes segments of level 0 of the tail's full thousands.
+fn seal(tx: &Transaction<'_>, kind: Kind, state: &mut State) -> Result<()> {
+    let first: i64 = tx
+        .prepare_cached("SELECT coalesce(max(last), 0) FROM index_segments WHERE kind = ?1")
+        .and_then(|mut query| query.query_row([kind as i64], |row| row.get(0)))
+        .map_err(failure)?;
+    let mut first = first;
+    while state.next_doc - first >= SEGMENT_DOCS {
+        let last = first + SEGMENT_DOCS;
+        let mut facts = vec![0; SEGMENT_DOCS as usize * facts::SIZE];
+        let mut vectors = vec![0; SEGMENT_DOCS as usize * super::VECTOR_BYTES];
+        let mut triples: Vec<(Term, u32, u16)> = Vec::new();
+        {
+            let mut query =
+                tx.prepare_cached("SELECT doc, facts, terms, vector FROM index_tail WHERE kind = ?1 AND doc >= ?2 AND doc < ?3").map_err(failure)?;
+            let mut rows = query.query(params![kind as i64, first, last]).map_err(failure)?;
+            while let Some(row) = rows.next().map_err(failure)? {
+                let doc: i64 = row.get(0).map_err(failure)?;
+                let place = (doc - first) as usize;
+                copy(&mut facts[place * facts::SIZE..][..facts::SIZE], row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?);
+                copy(
+                    &mut vectors[place * super::VECTOR_BYTES..][..super::VECTOR_BYTES],
+                    row.get_ref(3).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?,
+                );
+                let terms = row.get_ref(2).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?;
+                each_count(terms, |term, count| triples.push((term, doc as u32, count)));
+            }
+        }
+        triples.sort_unstable();
+        let mut writer = Writer::new(first as u32);
+        let mut documents = Vec::new();
+        for same in triples.chunk_by(|one, other| one.0 == other.0) {
+            documents.clear();
+            documents.extend(same.iter().map(|(_, doc, count)| (*doc, *count)));
+            writer.add(same[0].0, &documents);
+        }
+        insert(tx, kind, 0, first, last, writer, &facts, &vectors)?;
+        tx.prepare_cached("DELETE FROM index_tail WHERE kind = ?1 AND doc < ?2")
+            .and_then(|mut delete| delete.execute(params![kind as i64, last]))
+            .map_err(failure)?;
+        state.layout += 1;
+        first = last;
+    }
+    Ok(())
+}
+
+fn copy(place: &mut [u8], bytes: &[u8]) {
+    if place.len() == bytes.len() {
+        place.copy_from_slice(bytes);
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "a row of index_segments")]
+fn insert(tx: &Transaction<'_>, kind: Kind, level: i64, first: i64, last: i64, mut writer: Writer, facts: &[u8], vectors: &[u8]) -> Result<()> {
+    writer.end_block();
+    let directory: Vec<u8> = writer.directory.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+    let id: i64 = tx
+        .prepare_cached("INSERT INTO index_segments (kind, level, first, last, directory, facts, vectors) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id")
+        .and_then(|mut insert| insert.query_row(params![kind as i64, level, first, last, directory, facts, vectors], |row| row.get(0)))
+        .map_err(failure)?;
+    let mut insert = tx.prepare_cached("INSERT INTO index_blocks (id, data) VALUES (?1, ?2)").map_err(failure)?;
+    for (place, block) in writer.blocks.iter().enumerate() {
+        insert.execute(params![id * segment::MAX_BLOCKS + place as i64, block]).map_err(failure)?;
+    }
+    Ok(())
+}
+
+/// A row of `index_segments` without its blobs.
+#[derive(Clone, Copy)]
+struct Span {
+    id: i64,
+    level: i64,
+    first: i64,
+    last: i64,
+}
+
+fn spans(tx: &Transaction<'_>, kind: Kind) -> Result<Vec<Span>> {
+    tx.prepare_cached("SELECT id, level, first, last FROM index_segments WHERE kind = ?1 ORDER BY first")
+        .and_then(|mut query| {
+            query.query_map([kind as i64], |row| Ok(Span { id: row.get(0)?, level: row.get(1)?, first: row.get(2)?, last: row.get(3)? }))?.collect()
+        })
+        .map_err(failure)
+}
+
+/// Merges the oldest run of segments of one level that is long enough; returns whether more is due.
+fn merge(tx: &Transaction<'_>, kind: Kind, state: &mut State, upkeep: Upkeep) -> Result<bool> {
+    let spans = spans(tx, kind)?;
+    for level in 0..TOP_LEVEL {
+        let run: Vec<Span> = spans.iter().filter(|span| span.level == level).copied().collect();
+        if run.len() < if upkeep == Upkeep::Background { FAN_OUT } else { FULL_LEVEL } {
+            continue;
+        }
+        let run = &run[..FAN_OUT];
+        let (first, last) = (run[0].first, run[FAN_OUT - 1].last);
+        let mut lists: BTreeMap<Term, Vec<(u32, u16)>> = BTreeMap::new();
+        let (mut facts, mut vectors) = (Vec::new(), Vec::new());
+        for span in run {
+            for block in blocks(tx, span.id)? {
+                segment::each(&block, |term, list| {
+                    let documents = lists.entry(term).or_default();
+                    postings::each(list, span.first as u32, |doc, count| documents.push((doc, count as u16)));
+                });
+            }
+            let (more_facts, more_vectors) = blobs(tx, span.id)?;
+            facts.extend_from_slice(&more_facts);
+            vectors.extend_from_slice(&more_vectors);
+            drop_segment(tx, span.id)?;
+        }
+        let mut writer = Writer::new(first as u32);
+        while let Some((term, documents)) = lists.pop_first() {
+            writer.add(term, &documents);
+        }
+        insert(tx, kind, level + 1, first, last, writer, &facts, &vectors)?;
+        state.layout += 1;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+fn blocks(tx: &Transaction<'_>, segment: i64) -> Result<Vec<Vec<u8>>> {
+    tx.prepare_cached("SELECT data FROM index_blocks WHERE id >= ?1 AND id < ?2 ORDER BY id")
+        .and_then(|mut query| query.query_map([segment * segment::MAX_BLOCKS, (segment + 1) * segment::MAX_BLOCKS], |row| row.get(0))?.collect())
+        .map_err(failure)
+}
+
+fn blobs(tx: &Transaction<'_>, segment: i64) -> Result<(Vec<u8>, Vec<u8>)> {
+    tx.prepare_cached("SELECT facts, vectors FROM index_segments WHERE id = ?1")
+        .and_then(|mut query| query.query_row([segment], |row| Ok((row.get(0)?, row.get(1)?))))
+        .map_err(failure)
+}
+
+fn drop_segment(tx: &Transaction<'_>, segment: i64) -> Result<()> {
+    tx.prepare_cached("DELETE FROM index_blocks WHERE id >= ?1 AND id < ?2")
+        .and_then(|mut delete| delete.execute([segment * segment::MAX_BLOCKS, (segment + 1) * segment::MAX_BLOCKS]))
+        .map_err(failure)?;
+    tx.prepare_cached("DELETE FROM index_segments WHERE id = ?1").and_then(|mut delete| delete.execute([segment])).map(|_| ()).map_err(failure)
+}
+
+fn clear(tx: &Transaction<'_>, kind: Kind) -> Result<()> {
+    for span in spans(tx, kind)? {
+        drop_segment(tx, span.id)?;
+    }
+    tx.execute("DELETE FROM index_tail WHERE kind = ?1", [kind as i64]).map(|_| ()).map_err(failure)
+}
+
+/// Takes rows that are gone out of tail and segments; returns those that come again.
+fn purge(tx: &Transaction<'_>, kind: Kind, state: &mut State) -> Result<Vec<i64>> {
+    let gone: BTreeMap<i64, bool> = tx
+        .prepare_cached("SELECT row, again FROM index_gone WHERE kind = ?1 ORDER BY row")
+        .and_then(|mut query| query.query_map([kind as i64], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .map_err(failure)?;
+    if gone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut tail = Vec::new();
+    {
+        let mut query = tx.prepare_cached("SELECT doc, facts FROM index_tail WHERE kind = ?1").map_err(failure)?;
+        let mut rows = query.query([kind as i64]).map_err(failure)?;
+        while let Some(row) = rows.next().map_err(failure)? {
+            let facts = Facts::from_bytes(row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?);
+            if gone.contains_key(&facts.row) {
+                tail.push(row.get::<_, i64>(0).map_err(failure)?);
+            }
+        }
+    }
+    for doc in tail {
+        tx.prepare_cached("DELETE FROM index_tail WHERE kind = ?1 AND doc = ?2")
+            .and_then(|mut delete| delete.execute(params![kind as i64, doc]))
+            .map_err(failure)?;
+    }
+    for span in spans(tx, kind)? {
+        purge_segment(tx, span, &gone)?;
+    }
+    tx.prepare_cached("DELETE FROM index_gone WHERE kind = ?1").and_then(|mut delete| delete.execute([kind as i64])).map_err(failure)?;
+    // The table gives the largest row's number again once that row is gone.
+    while gone.contains_key(&state.last_row) {
+        state.last_row -= 1;
+    }
+    state.layout += 1;
+    Ok(gone.into_iter().filter(|(row, again)| *again && *row <= state.last_row).map(|(row, _)| row).collect())
+}
+
+fn purge_segment(tx: &Transaction<'_>, span: Span, gone: &BTreeMap<i64, bool>) -> Result<()> {
+    let (mut facts, mut vectors) = blobs(tx, span.id)?;
+    let mut dead = Vec::new();
+    for (place, bytes) in facts.chunks_exact_mut(facts::SIZE).enumerate() {
+        if gone.contains_key(&Facts::from_bytes(bytes).row) {
+            bytes.fill(0);
+            vectors[place * super::VECTOR_BYTES..][..super::VECTOR_BYTES].fill(0);
+            dead.push(span.first as u32 + place as u32);
+        }
+    }
+    if dead.is_empty() {
+        return Ok(());
+    }
+    // The whole segment is written again: a document's terms are not known any more.
+    let mut writer = Writer::new(span.first as u32);
+    let mut documents = Vec::new();
+    for block in blocks(tx, span.id)? {
+        segment::each(&block, |term, list| {
+            documents.clear();
+            postings::each(list, span.first as u32, |doc, count| {
+                if dead.binary_search(&doc).is_err() {
+                    documents.push((doc, count as u16));
+                }
+            });
+            writer.add(term, &documents);
+        });
+    }
+    let kind: i64 = tx.query_row("SELECT kind FROM index_segments WHERE id = ?1", [span.id], |row| row.get(0)).map_err(failure)?;
+    drop_segment(tx, span.id)?;
+    insert(tx, if kind == Kind::Messages as i64 { Kind::Messages } else { Kind::Atoms }, span.level, span.first, span.last, writer, &facts, &vectors)
+}

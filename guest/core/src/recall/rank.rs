@@ -1,0 +1,576 @@
+//! Ranking: one score from keywords, vectors, and the conversation around a document.
+//!
+//! A query is cut into clauses; each part of the score is the best that a clause gives, over its largest
+//! value, so that each question of a query counts alike. What is not a question counts less beside one.
+//!
+//! | part | what it says | weight |
+//! | --- | --- | --- |
+//! | words | BM25 of the document | 1 |
+//! | vector | cosine of the built-in embedder | 0.8 |
+//! | near | BM25 of the document with one neighbour on each side: an answer follows its question | 0.5 |
+//! | around | the same with two | 0.3 |
+//! | session | BM25 of the whole session, as far as it is above the mean of the space's sessions | 1.35 |
+//! | voice | the one speaker that the query names said it | 0.4 |
+//! | person | a person said it, not an assistant: the echo of a fact is not its source | 0.8 |
+//! | time | it was said at, or soon after, a time that the query names | 1.5 |
+//!
+//! The weights are round figures at which no part can be left out without a loss, and whose changes by a
+//! fifth change recall by less than a point; `docs/benchmarks.md` has the table.
+
+use crate::contract::Result;
+use crate::embed::{DIMENSIONS, Embedder, dot};
+use crate::index::{Loaded, NONE, TermLists, facts};
+use crate::text::clauses::clauses;
+use crate::text::dates::{self, Named};
+use crate::text::terms::{self, Term};
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+
+/// BM25's saturation and length normalization (the usual figures).
+const K1: f32 = 1.2;
+const B: f32 = 0.75;
+
+/// What each part of the score weighs; see the head of this file.
+const VECTOR: f32 = 0.8;
+const NEAR: f32 = 0.5;
+const AROUND: f32 = 0.3;
+const SESSION: f32 = 1.35;
+const VOICE: f32 = 0.4;
+const PERSON: f32 = 0.8;
+const TIME: f32 = 1.5;
+
+/// What a clause that is no question weighs beside one that is.
+const ASIDE: f32 = 0.6;
+
+/// Distinct terms of a query that are looked up; the rarest are kept.
+const MAX_TERMS: usize = 64;
+
+/// Documents up to which every document is a candidate.
+const ALL_CANDIDATES: u32 = 2048;
+
+/// Beyond that: candidates of each clause by words and by vector, sessions, and documents of each.
+const BY_WORDS: usize = 100;
+const BY_VECTOR: usize = 100;
+const BY_SESSION: usize = 8;
+const OF_SESSION: usize = 48;
+
+/// Documents up to which the neighbourhoods that hold a term are counted and not estimated.
+const COUNTED: usize = 16_384;
+
+/// Which parts count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// BM25 of the document alone.
+    Keyword,
+    /// The cosine alone.
+    Vector,
+    /// Everything.
+    Hybrid,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The row of the scope.
+    pub scope: u32,
+    /// Only documents of this session's row.
+    pub session: Option<u32>,
+    /// The text.
+    pub text: &'a str,
+    /// Which parts count.
+    pub strategy: Strategy,
+    /// How many results are wanted; more may come, for a caller who filters.
+    pub wanted: usize,
+}
+
+/// A document that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranked {
+    /// The row of its table.
+    pub row: i64,
+    /// The sum of the parts; larger is better, and only comparable within one query.
+    pub score: f32,
+    /// How sure it is that the document belongs to the query, 0 to 1: the larger of the cosine and of the
+    /// share of a clause's information (idf) that the document's words hold.
+    pub confidence: f32,
+}
+
+/// Space that queries use again.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    words: Vec<f32>,
+    cosines: Vec<f32>,
+    best_words: Vec<f32>,
+    best_cosines: Vec<f32>,
+    sessions: Vec<f32>,
+    counts: Vec<u32>,
+    slots: Vec<u16>,
+    stamps: Vec<u32>,
+}
+
+/// Returns what a query finds, best first; equal scores in order of arrival.
+pub fn rank(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_>) -> Result<Vec<Ranked>> {
+    if index.documents() == 0 {
+        return Ok(Vec::new());
+    }
+    let mut scratch = std::mem::take(&mut index.scratch);
+    let ranked = match ask.strategy {
+        Strategy::Keyword => by_words(index, db, ask, &mut scratch),
+        Strategy::Vector => Ok(by_vector(index, embedder, ask, &mut scratch)),
+        Strategy::Hybrid => hybrid(index, db, embedder, ask, &mut scratch),
+    };
+    index.scratch = scratch;
+    ranked
+}
+
+fn by_words(index: &mut Loaded, db: &Connection, ask: &Ask<'_>, scratch: &mut Scratch) -> Result<Vec<Ranked>> {
+    let terms: BTreeSet<Term> = terms::terms(ask.text).into_iter().collect();
+    let (lists, weights) = look_up(index, db, &terms)?;
+    let all: Vec<usize> = (0..lists.len()).collect();
+    words(index, ask, &lists, &weights, &all, &mut scratch.words);
+    let information = weights.iter().sum::<f32>().max(f32::MIN_POSITIVE);
+    Ok(best(&scratch.words, ask.wanted)
+        .into_iter()
+        .map(|doc| ranked(index, doc, scratch.words[doc as usize], scratch.words[doc as usize] / information))
+        .collect())
+}
+
+fn by_vector(index: &Loaded, embedder: &Embedder, ask: &Ask<'_>, scratch: &mut Scratch) -> Vec<Ranked> {
+    cosines(index, ask, &embedder.embed(ask.text), &mut scratch.cosines);
+    best(&scratch.cosines, ask.wanted).into_iter().map(|doc| ranked(index, doc, scratch.cosines[doc as usize], scratch.cosines[doc as usize])).collect()
+}
+
+fn ranked(index: &Loaded, doc: u32, score: f32, confidence: f32) -> Ranked {
+    Ranked { row: index.rows[doc as usize], score, confidence: confidence.clamp(0.0, 1.0) }
+}
+
+/// A clause of the query, ready to be asked.
+struct Part {
+    /// Places in the query's list of terms.
+    terms: Vec<usize>,
+    weight: f32,
+    vector: [f32; DIMENSIONS],
+}
+
+fn hybrid(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_>, scratch: &mut Scratch) -> Result<Vec<Ranked>> {
+    let (text, dates) = without_dates(ask.text);
+    let (voices, names) = voices(index, ask.text);
+    let mut sentences: Vec<(Vec<Term>, bool, &str)> =
+        clauses(&text).into_iter().map(|clause| (terms::terms(clause.text), clause.question, clause.text)).filter(|(terms, ..)| !terms.is_empty()).collect();
+    if sentences.is_empty() {
+        sentences.push((Vec::new(), true, &text));
+    }
+    let asks = sentences.iter().any(|(_, question, _)| *question);
+    let distinct: BTreeSet<Term> = sentences.iter().flat_map(|(terms, ..)| terms).filter(|term| !names.contains(term)).copied().collect();
+    let (lists, weights) = look_up(index, db, &distinct)?;
+    let parts: Vec<Part> = sentences
+        .iter()
+        .map(|(terms, question, text)| {
+            let distinct: BTreeSet<Term> = terms.iter().copied().collect();
+            let terms = (0..lists.len()).filter(|place| distinct.contains(&lists[*place].term)).collect();
+            Part { terms, weight: if asks && !question { ASIDE } else { 1.0 }, vector: embedder.embed(text) }
+        })
+        .collect();
+
+    // Every document: words, vector and session, the best of the clauses.
+    let documents = index.documents();
+    fill(&mut scratch.best_words, documents);
+    fill(&mut scratch.best_cosines, documents);
+    fill(&mut scratch.sessions, index.sessions.len());
+    // How sure the best document of the best clause is, by words and by vector.
+    let (mut sure_words, mut sure_cosine) = (0.0_f32, 0.0_f32);
+    let mut candidates = BTreeSet::new();
+    let all = index.live <= ALL_CANDIDATES;
+    for part in &parts {
+        words(index, ask, &lists, &weights, &part.terms, &mut scratch.words);
+        let largest = take_best(&mut scratch.best_words, &scratch.words, part.weight);
+        let information = part.terms.iter().map(|place| weights[*place]).sum::<f32>();
+        sure_words = sure_words.max(largest / information.max(f32::MIN_POSITIVE));
+        cosines(index, ask, &part.vector, &mut scratch.cosines);
+        sure_cosine = sure_cosine.max(take_best(&mut scratch.best_cosines, &scratch.cosines, part.weight));
+        if !all {
+            candidates.extend(best(&scratch.words, BY_WORDS));
+            candidates.extend(best(&scratch.cosines, BY_VECTOR));
+        }
+        sessions(index, ask, &lists, part, scratch);
+    }
+    let excess = excess(index, ask, &mut scratch.sessions);
+
+    if all {
+        candidates.extend((0..documents as u32).filter(|doc| passes(index, ask, *doc)));
+    } else {
+        widen(index, ask, &scratch.sessions, &mut candidates);
+    }
+    let candidates: Vec<u32> = candidates.into_iter().collect();
+    let around = around(index, &lists, &parts, &candidates, scratch);
+
+    let mut scored: Vec<(f32, u32, f32)> = Vec::with_capacity(candidates.len());
+    let words_scale = scale(&scratch.best_words);
+    let cosines_scale = scale(&scratch.best_cosines);
+    for (place, doc) in candidates.iter().enumerate() {
+        let at = *doc as usize;
+        let words = scratch.best_words[at] * words_scale;
+        let cosine = scratch.best_cosines[at] * cosines_scale;
+        let mut score = words + VECTOR * cosine + around[place];
+        score += SESSION * scratch.sessions[index.session[at] as usize] * excess;
+        if voices.len() == 1 && voices.contains(&index.voice[at]) {
+            score += VOICE;
+        }
+        if !index.machine[at] {
+            score += PERSON;
+        }
+        if !dates.is_empty() {
+            score += TIME * dates::fit(&dates, u64::from(index.minute[at]) * 60_000);
+        }
+        let confidence = (words * sure_words).max(cosine * sure_cosine);
+        scored.push((score, *doc, confidence));
+    }
+    scored.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    scored.truncate(ask.wanted);
+    Ok(scored.into_iter().map(|(score, doc, confidence)| ranked(index, doc, score, confidence)).collect())
+}
+
+/// Returns whether a document may be found at all.
+fn passes(index: &Loaded, ask: &Ask<'_>, doc: u32) -> bool {
+    let at = doc as usize;
+    index.scope[at] == ask.scope && ask.session.is_none_or(|session| index.sessions[index.session[at] as usize].row == session)
+}
+
+/// Returns the query without the dates that it names, and those.
+fn without_dates(text: &str) -> (String, Vec<Named>) {
+    let found = dates::find(text);
+    let mut rest = String::with_capacity(text.len());
+    let mut from = 0;
+    for (_, range) in &found {
+        rest.push_str(&text[from..range.start]);
+        rest.push(' ');
+        from = range.end;
+    }
+    rest.push_str(&text[from..]);
+    (rest, found.into_iter().map(|(named, _)| named).collect())
+}
+
+/// Returns the speakers that a query names, and the terms of their names.
+///
+/// A name without blanks around it, as in Chinese, is looked for in runs of two to four characters.
+fn voices(index: &Loaded, text: &str) -> (BTreeSet<u32>, BTreeSet<Term>) {
+    let (mut voices, mut names) = (BTreeSet::new(), BTreeSet::new());
+    if index.voices.is_empty() {
+        return (voices, names);
+    }
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let mut named = |name: &str| {
+            let voice = facts::voice(name);
+            let known = index.voices.contains_key(&voice);
+            if known {
+                voices.insert(voice);
+            }
+            known
+        };
+        if word.is_ascii() {
+            if named(word) {
+                names.extend(terms::terms(word));
+            }
+        } else {
+            let starts: Vec<usize> = word.char_indices().map(|(at, _)| at).chain([word.len()]).collect();
+            for length in 2..=4 {
+                for ends in starts.windows(length + 1) {
+                    named(&word[ends[0]..ends[length]]);
+                }
+            }
+            named(word);
+        }
+    }
+    (voices, names)
+}
+
+/// Returns the lists of the terms that the index holds, and what each term weighs: BM25's idf.
+fn look_up(index: &mut Loaded, db: &Connection, terms: &BTreeSet<Term>) -> Result<(Vec<TermLists>, Vec<f32>)> {
+    let mut lists = Vec::with_capacity(terms.len());
+    for term in terms {
+        let found = index.lists(db, *term)?;
+        if found.documents > 0 {
+            lists.push(found);
+        }
+    }
+    lists.sort_by_key(|list| (list.documents, list.term));
+    lists.truncate(MAX_TERMS);
+    let weights = lists.iter().map(|list| idf(index.live as f32, list.documents as f32)).collect();
+    Ok((lists, weights))
+}
+
+fn idf(all: f32, with: f32) -> f32 {
+    // In 64 bits, so that libraries whose last bit differs give the same 32.
+    (1.0 + f64::from((all - with).max(0.0) + 0.5) / f64::from(with + 0.5)).ln() as f32
+}
+
+fn saturated(count: f32, norm: f32) -> f32 {
+    count * (K1 + 1.0) / (count + norm)
+}
+
+fn norm(length: f32, mean: f32) -> f32 {
+    K1 * (1.0 - B + B * length / mean.max(1.0))
+}
+
+fn fill(values: &mut Vec<f32>, length: usize) {
+    values.clear();
+    values.resize(length, 0.0);
+}
+
+/// Writes BM25 of each document for some of the terms.
+fn words(index: &Loaded, ask: &Ask<'_>, lists: &[TermLists], weights: &[f32], terms: &[usize], scores: &mut Vec<f32>) {
+    fill(scores, index.documents());
+    let mean = index.total_length as f32 / (index.live.max(1)) as f32;
+    let (fixed, slope) = (K1 * (1.0 - B), K1 * B / mean.max(1.0));
+    for place in terms {
+        let weight = weights[*place] * (K1 + 1.0);
+        index.each_posting(&lists[*place], |doc, count| {
+            let at = doc as usize;
+            let count = count as f32;
+            scores[at] += weight * count / (count + fixed + slope * index.length[at] as f32);
+        });
+    }
+    for (at, score) in scores.iter_mut().enumerate().filter(|(_, score)| **score > 0.0) {
+        if !passes(index, ask, at as u32) {
+            *score = 0.0;
+        }
+    }
+}
+
+/// Writes the cosine of each document with a vector; what does not pass has 0.
+fn cosines(index: &Loaded, ask: &Ask<'_>, vector: &[f32; DIMENSIONS], cosines: &mut Vec<f32>) {
+    let mut codes = [0_i8; DIMENSIONS];
+    let scale = dot::quantize(vector, &mut codes);
+    cosines.clear();
+    cosines.extend(index.codes.chunks_exact(DIMENSIONS).zip(&index.scales).map(|(document, own)| dot::dot(document, &codes) as f32 * scale * own));
+    let one_scope = index.sessions.iter().all(|session| session.scope == ask.scope);
+    if !one_scope || ask.session.is_some() {
+        for (at, cosine) in cosines.iter_mut().enumerate() {
+            if !passes(index, ask, at as u32) {
+                *cosine = 0.0;
+            }
+        }
+    }
+}
+
+/// Raises each best value to a clause's value over its largest, times the clause's weight; returns the
+/// largest.
+fn take_best(best: &mut [f32], values: &[f32], weight: f32) -> f32 {
+    let largest = values.iter().copied().fold(0.0, f32::max);
+    if largest > 0.0 {
+        let factor = weight / largest;
+        for (best, value) in best.iter_mut().zip(values) {
+            *best = best.max(value * factor);
+        }
+    }
+    largest
+}
+
+/// Returns what makes the largest value one.
+fn scale(values: &[f32]) -> f32 {
+    let largest = values.iter().copied().fold(0.0, f32::max);
+    if largest > 0.0 { 1.0 / largest } else { 0.0 }
+}
+
+/// Returns the documents of the largest positive values, best first, earlier ones first among equals.
+fn best(values: &[f32], count: usize) -> Vec<u32> {
+    let mut found: Vec<u32> = Vec::with_capacity(count * 2 + 1);
+    let better = |one: &u32, other: &u32| values[*other as usize].total_cmp(&values[*one as usize]).then(one.cmp(other));
+    let mut least = 0.0;
+    for (doc, value) in values.iter().enumerate() {
+        if *value > least {
+            found.push(doc as u32);
+            if found.len() >= count * 2 + 1 {
+                found.select_nth_unstable_by(count, better);
+                found.truncate(count);
+                least = found.iter().map(|doc| values[*doc as usize]).fold(f32::INFINITY, f32::min);
+            }
+        }
+    }
+    found.sort_unstable_by(better);
+    found.truncate(count);
+    found
+}
+
+/// Adds BM25 of each session for a clause.
+fn sessions(index: &Loaded, ask: &Ask<'_>, lists: &[TermLists], part: &Part, scratch: &mut Scratch) {
+    let (mut count_all, mut length_all) = (0_u32, 0_u64);
+    for session in index.sessions.iter().filter(|session| session.scope == ask.scope && session.documents > 0) {
+        count_all += 1;
+        length_all += u64::from(session.length);
+    }
+    let mean = length_all as f32 / count_all.max(1) as f32;
+    scratch.counts.clear();
+    scratch.counts.resize(index.sessions.len(), 0);
+    let mut touched = Vec::new();
+    for place in &part.terms {
+        touched.clear();
+        let counts = &mut scratch.counts;
+        index.each_posting(&lists[*place], |doc, count| {
+            let at = doc as usize;
+            if index.scope[at] == ask.scope {
+                let session = index.session[at];
+                if counts[session as usize] == 0 {
+                    touched.push(session);
+                }
+                counts[session as usize] += count;
+            }
+        });
+        let weight = part.weight * idf(count_all as f32, touched.len() as f32);
+        for session in &touched {
+            let at = *session as usize;
+            scratch.sessions[at] += weight * saturated(counts[at] as f32, norm(index.sessions[at].length as f32, mean));
+            counts[at] = 0;
+        }
+    }
+}
+
+/// Lowers each session's value by the mean over documents, at least to 0; returns what the largest value
+/// before that would be divided by.
+fn excess(index: &Loaded, ask: &Ask<'_>, sessions: &mut [f32]) -> f32 {
+    let (mut sum, mut documents, mut largest) = (0.0_f64, 0_u64, 0.0_f32);
+    for (facts, value) in index.sessions.iter().zip(sessions.iter()).filter(|(facts, _)| facts.scope == ask.scope) {
+        sum += f64::from(*value) * f64::from(facts.documents);
+        documents += u64::from(facts.documents);
+        largest = largest.max(*value);
+    }
+    let mean = (sum / documents.max(1) as f64) as f32;
+    sessions.iter_mut().for_each(|value| *value = (*value - mean).max(0.0));
+    if largest > 0.0 { 1.0 / largest } else { 0.0 }
+}
+
+/// Adds the neighbours of the candidates and the documents of the best sessions.
+fn widen(index: &Loaded, ask: &Ask<'_>, sessions: &[f32], candidates: &mut BTreeSet<u32>) {
+    for doc in candidates.clone() {
+        neighbours(index, doc, 2, |near| {
+            candidates.insert(near);
+        });
+    }
+    for session in best(sessions, BY_SESSION) {
+        let mut doc = index.sessions[session as usize].first;
+        for _ in 0..OF_SESSION {
+            if doc == NONE {
+                break;
+            }
+            candidates.insert(doc);
+            doc = index.after[doc as usize];
+        }
+    }
+    candidates.retain(|doc| passes(index, ask, *doc));
+}
+
+/// Calls `take` with a document and those up to `reach` before and after it in its session.
+fn neighbours(index: &Loaded, doc: u32, reach: usize, mut take: impl FnMut(u32)) {
+    take(doc);
+    for chain in [&index.before, &index.after] {
+        let mut near = doc;
+        for _ in 0..reach {
+            near = chain[near as usize];
+            if near == NONE {
+                break;
+            }
+            take(near);
+        }
+    }
+}
+
+/// Returns the weighted parts of the score that see each candidate with its neighbours.
+fn around(index: &Loaded, lists: &[TermLists], parts: &[Part], candidates: &[u32], scratch: &mut Scratch) -> Vec<f32> {
+    // Counts of each term in each document that is near a candidate.
+    scratch.slots.clear();
+    scratch.slots.resize(index.documents(), 0);
+    let mut near = Vec::new();
+    for doc in candidates {
+        neighbours(index, *doc, 2, |doc| {
+            let slot = &mut scratch.slots[doc as usize];
+            if *slot == 0 && near.len() < usize::from(u16::MAX) {
+                near.push(doc);
+                *slot = near.len() as u16;
+            }
+        });
+    }
+    let width = lists.len();
+    let mut counts = vec![0.0_f32; near.len() * width];
+    for (place, list) in lists.iter().enumerate() {
+        let slots = &scratch.slots;
+        index.each_posting(list, |doc, count| {
+            let slot = usize::from(slots[doc as usize]);
+            if slot > 0 {
+                counts[(slot - 1) * width + place] = count as f32;
+            }
+        });
+    }
+    let mut sum = vec![0.0; candidates.len()];
+    let mut with = vec![0.0_f32; width];
+    for (reach, weight) in [(1, NEAR), (2, AROUND)] {
+        let (mean_length, mean_size) = mean_window(index, candidates, reach);
+        let weights = window_weights(index, lists, reach, mean_size, &mut scratch.stamps);
+        let mut values = vec![0.0_f32; candidates.len() * parts.len()];
+        for (place, doc) in candidates.iter().enumerate() {
+            with.fill(0.0);
+            let mut length = 0;
+            neighbours(index, *doc, reach, |doc| {
+                length += index.length[doc as usize];
+                let slot = usize::from(scratch.slots[doc as usize]);
+                if slot > 0 {
+                    with.iter_mut().zip(&counts[(slot - 1) * width..slot * width]).for_each(|(sum, count)| *sum += count);
+                }
+            });
+            let norm = norm(length as f32, mean_length);
+            for (number, part) in parts.iter().enumerate() {
+                values[number * candidates.len() + place] =
+                    part.terms.iter().filter(|term| with[**term] > 0.0).map(|term| weights[*term] * saturated(with[*term], norm)).sum();
+            }
+        }
+        let mut best = vec![0.0_f32; candidates.len()];
+        for (part, values) in parts.iter().zip(values.chunks(candidates.len().max(1))) {
+            take_best(&mut best, values, part.weight);
+        }
+        let scale = scale(&best) * weight;
+        sum.iter_mut().zip(&best).for_each(|(sum, best)| *sum += best * scale);
+    }
+    sum
+}
+
+/// Returns the mean length in terms and the mean size in documents of the candidates' neighbourhoods.
+fn mean_window(index: &Loaded, candidates: &[u32], reach: usize) -> (f32, f32) {
+    let (mut length, mut size) = (0_u64, 0_u64);
+    for doc in candidates {
+        neighbours(index, *doc, reach, |doc| {
+            length += u64::from(index.length[doc as usize]);
+            size += 1;
+        });
+    }
+    let count = candidates.len().max(1) as f32;
+    (length as f32 / count, size as f32 / count)
+}
+
+/// Returns the idf of each term among neighbourhoods: counted in small spaces; estimated in large ones, as
+/// if documents held the term independently.
+fn window_weights(index: &Loaded, lists: &[TermLists], reach: usize, mean_size: f32, stamps: &mut Vec<u32>) -> Vec<f32> {
+    let all = index.live as f32;
+    if index.documents() > COUNTED {
+        return lists
+            .iter()
+            .map(|list| idf(all, all * (1.0 - (1.0 - f64::from(list.documents as f32 / all.max(1.0))).max(0.0).powf(f64::from(mean_size)) as f32)))
+            .collect();
+    }
+    stamps.clear();
+    stamps.resize(index.documents(), u32::MAX);
+    lists
+        .iter()
+        .enumerate()
+        .map(|(place, list)| {
+            let mut with = 0_u32;
+            index.each_posting(list, |doc, _| {
+                neighbours(index, doc, reach, |near| {
+                    if stamps[near as usize] != place as u32 {
+                        stamps[near as usize] = place as u32;
+                        with += 1;
+                    }
+                });
+            });
+            idf(all, with as f32)
+        })
+        .collect()
+}
