@@ -89,6 +89,8 @@ enum Command {
     Rebuild(commands::rebuild::Rebuild),
     /// Run a recorded agent session through short-term memory and measure it
     Replay(commands::replay::Replay),
+    /// Measure recall on conversations with marked questions
+    Eval(commands::eval::Eval),
     /// Print the JSON Schema of the engine's settings
     ConfigSchema(commands::config_schema::ConfigSchema),
     /// Check this host against the scenarios of the contract
@@ -138,6 +140,7 @@ fn run(cli: Cli, terminal: &mut Terminal) -> anyhow::Result<Exit> {
         Command::Export(command) => command.run(&settings, terminal),
         Command::Rebuild(command) => command.run(&settings, terminal),
         Command::Replay(command) => command.run(&settings, terminal),
+        Command::Eval(command) => command.run(&settings, terminal),
         Command::ConfigSchema(command) => command.run(&settings, terminal),
         Command::Conformance(command) => command.run(&settings, terminal),
     }

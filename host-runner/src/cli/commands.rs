@@ -22,6 +22,7 @@ pub(crate) mod rollback;
 pub(crate) mod backup;
 pub(crate) mod config_schema;
 pub(crate) mod conformance;
+pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod flush;
 pub(crate) mod rebuild;
