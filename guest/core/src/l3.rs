@@ -146,11 +146,24 @@ pub fn waiting(db: &Connection, settings: &Settings, has_model: bool) -> Result<
         .map_err(failure)?;
     let mut waiting = Vec::new();
     for scope in scopes {
-        if let Some(found) = trigger(db, settings, ScopeId(scope), has_model)? {
+        if let Some(found) = trigger(db, settings, ScopeId(scope), has_model)?
+            && !is_given_up(db, &found)?
+        {
             waiting.push(found);
         }
     }
     Ok(waiting)
+}
+
+/// Returns whether a dead batch has tried the same: nothing has asked and no scene has changed since.
+/// It waits for `retry`; a change makes a new batch.
+fn is_given_up(db: &Connection, waiting: &Waiting) -> Result<bool> {
+    db.prepare_cached(
+        "SELECT 1 FROM batches WHERE layer = 'l3' AND scope = ?1 AND state = 'dead' AND created_at >= ?2
+            AND created_at >= (SELECT coalesce(max(updated_at), 0) FROM pages WHERE scope = ?1 AND kind = 'scene')",
+    )
+    .and_then(|mut query| query.exists(params![waiting.scope.0, waiting.since as i64]))
+    .map_err(failure)
 }
 
 /// Returns why the persona of a scope is due, if it is. Without a model a persona costs nothing, so

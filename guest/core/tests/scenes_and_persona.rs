@@ -5,7 +5,7 @@ mod space;
 
 use serde_json::json;
 use space::{SECOND, Space, answer, create, scope, update};
-use strata_core::contract::{EndEvent, Message, Outcome, Scope};
+use strata_core::contract::{EndEvent, LlmAnswer, Message, Outcome, Scope};
 
 #[test]
 fn a_scene_is_created_updated_merged_and_archived() {
@@ -428,4 +428,74 @@ fn two_users_of_one_space_have_their_own_pages() {
     let second = space.file(&format!("{folder}persona.md")).expect("the second has a folder");
     assert!(second.contains("ben") && !second.contains("ana"), "{second}");
     assert!(second.contains("### Path: scenes/"), "{second}");
+}
+
+#[test]
+fn scenes_survive_a_restart_in_each_state() {
+    let mut space = Space::new(true, json!({}));
+    let porto = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    space.crash();
+    let (old, _) = space.scenes(10 * SECOND);
+    space.crash();
+    space.tick(0);
+    let (id, request) = space.one("l2-scenes");
+    assert!(id != old && request.prompt.contains(&porto), "a question that was lost is asked again");
+    let late = Outcome::Text(LlmAnswer { text: answer(json!([])), ..LlmAnswer::default() });
+    assert!(!space.engine.complete(&old, late, space.at).expect("taken"), "the answer to the lost question is not taken");
+    space.complete(&id, &answer(json!([create("porto", "Moved.", &porto)])));
+    space.crash();
+    let file = space.file("scenes/porto.md").expect("the file");
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    assert!(!id.is_empty() && space.asked().is_empty(), "scenes are not asked for twice");
+    space.crash();
+    assert_eq!(space.file("scenes/porto.md").expect("the file"), file);
+}
+
+#[test]
+fn the_persona_survives_restarts_and_a_failing_model() {
+    let mut space = Space::new(true, json!({}));
+    let porto = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("porto", "Moved.", &porto)])));
+    space.tick(0);
+    space.one("l3-persona");
+    space.crash();
+    space.tick(0);
+    let failures = [
+        Outcome::Failed("no route".into()),
+        Outcome::Text(LlmAnswer { text: "I would rather not.".into(), ..LlmAnswer::default() }),
+        Outcome::Text(LlmAnswer { text: space::profile("Lives in Porto.", "a_0000000000000000"), ..LlmAnswer::default() }),
+        Outcome::Text(LlmAnswer { text: space::profile(&"x".repeat(3_000), &porto), ..LlmAnswer::default() }),
+        Outcome::Text(LlmAnswer { text: json!({"sections": []}).to_string(), ..LlmAnswer::default() }),
+    ];
+    for failure in failures {
+        let (id, _) = space.one("l3-persona");
+        assert!(space.engine.complete(&id, failure, space.at).expect("taken"));
+        assert_eq!(space.file("persona.md"), None);
+        space.tick(3_600 * SECOND);
+    }
+    let status = space.engine.status().expect("status");
+    assert!(status.contains("\"dead\":1"), "{status}");
+    assert!(space.asked().is_empty(), "a dead batch waits");
+    space.crash();
+    space.tick(0);
+    assert!(space.asked().is_empty(), "a restart does not revive it by itself");
+    space.engine.retry("l3", space.at).expect("retried");
+    space.tick(0);
+    let (id, _) = space.asked().pop().expect("it is asked again");
+    space.complete(&id, &space::profile("Lives in Porto.", &porto));
+    assert!(space.file("persona.md").expect("the file").contains("Lives in Porto."));
+}
+
+#[test]
+fn a_scene_of_exactly_the_limit_fits() {
+    let mut space = Space::new(true, json!({}));
+    let porto = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    // Title, blank lines and the comment of ids count.
+    let frame = "# p\n\n".len() + " <!-- a_0123456789abcdef -->".len();
+    space.complete(&id, &answer(json!([create("p", &"x".repeat(1_500 - frame), &porto)])));
+    let file = space.file("scenes/p.md").expect("exactly the limit fits");
+    assert_eq!(file.split_once("END-----\n\n").expect("a header").1.trim_end().chars().count(), 1_500);
 }

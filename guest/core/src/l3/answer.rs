@@ -108,7 +108,10 @@ pub(super) fn body(db: &Connection, text: &str, shown: &[String], persona: Optio
 }
 
 fn checked(db: &Connection, statement: &Statement, shown: &[String], struck: &[String]) -> Result<std::result::Result<Block, String>> {
-    let text = pages::one_line(statement.text.trim_start_matches(['#', '-', '*', ' ']), MAX_STATEMENT);
+    let text = pages::one_line(statement.text.trim_start_matches(['#', '-', '*', ' ']), usize::MAX);
+    if pages::chars(&text) > MAX_STATEMENT {
+        return Ok(Err(format!("a statement has {} characters, the limit is {MAX_STATEMENT}", pages::chars(&text))));
+    }
     let about = pages::one_line(&text, 60);
     if text.is_empty() {
         return Ok(Err("a statement has no text".into()));

@@ -21,6 +21,7 @@ pub struct Space {
     pub disk: SimDisk,
     pub at: Instant,
     pub model: bool,
+    settings: Value,
 }
 
 pub fn models(available: bool) -> Models {
@@ -45,7 +46,16 @@ impl Space {
         settings["holder"] = json!({"id": "test"});
         let port: Rc<dyn Disk> = Rc::new(disk.clone());
         let (engine, _) = Engine::open(port, &settings.to_string(), models(model), START).expect("opens");
-        Self { engine: Telling::new(engine, config, models(model)), disk, at: START, model }
+        Self { engine: Telling::new(engine, config, models(model)), disk, at: START, model, settings }
+    }
+
+    /// Drops the engine as a kill does, and opens the space again.
+    pub fn crash(&mut self) {
+        let (disk, settings, model, at) = (self.disk.clone(), self.settings.to_string(), self.model, self.at);
+        self.engine.crash(|| {
+            let port: Rc<dyn Disk> = Rc::new(disk);
+            Engine::open(port, &settings, models(model), at).expect("opens again").0
+        });
     }
 
     pub fn say(&mut self, text: &str) {

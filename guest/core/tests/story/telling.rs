@@ -73,6 +73,14 @@ impl Telling {
         std::mem::take(&mut self.out)
     }
 
+    /// Drops the engine without closing it and takes another one that was opened on the same disk.
+    pub fn crash(&mut self, open: impl FnOnce() -> Engine) {
+        drop(self.engine.take());
+        self.engine = Some(open());
+        self.out.clear();
+        self.note("crash", json!({}), Value::Null);
+    }
+
     /// Notes a step that is no call of the engine.
     pub fn step(&self, step: Value) {
         self.steps.borrow_mut().push(step);
