@@ -112,7 +112,13 @@ fn every_command_that_readme_names_exists() {
     let mut named = 0;
     for words in readme.split(['\n', '`', '#']) {
         if let Some(rest) = words.trim().strip_prefix("strata ") {
-            let Some(name) = rest.split_whitespace().next().filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(|c| c.is_ascii_lowercase() || c == '-')) else { continue };
+            let Some(name) = rest
+                .split_whitespace()
+                .next()
+                .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+            else {
+                continue;
+            };
             let variant: String = name.split('-').map(|part| part[..1].to_uppercase() + &part[1..]).collect();
             assert!(commands.contains(&format!("    {variant}(")), "`strata {name}` is in README and not a command");
             named += 1;
