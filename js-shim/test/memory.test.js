@@ -85,7 +85,7 @@ test('hostile text is stored and comes back: lone surrogates, NULs, marks, emoji
 });
 
 test('a message of 10 MB is stored', async () => {
-  const memory = await openMemory({ dir: temporaryDirectory() });
+  const memory = await openMemory({ dir: temporaryDirectory(), callTimeoutMs: 600_000 });
   assert.equal((await memory.agentEnd(said('ten megabytes '.repeat(750_000)))).stored.length, 1);
   await memory.close();
 });

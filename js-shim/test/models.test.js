@@ -135,7 +135,8 @@ test('an engine that traps while a request is out asks again', async () => {
   const twice = deferred();
   const memory = await openMemory({
     dir: temporaryDirectory(),
-    memoryLimitBytes: 24 << 20,
+    memoryLimitBytes: 64 << 20,
+    callTimeoutMs: 600_000,
     llm: (request, signal) => {
       asked.push(signal);
       if (asked.length === 2) twice.resolve();
@@ -144,7 +145,7 @@ test('an engine that traps while a request is out asks again', async () => {
   });
   await memory.agentEnd(TURN);
   while (asked.length === 0) await memory.status();
-  const tooMuch = { messages: Array.from({ length: 4 }, () => ({ role: 'user', content: 'x'.repeat(10 << 20) })) };
+  const tooMuch = { messages: Array.from({ length: 8 }, () => ({ role: 'user', content: 'x'.repeat(10 << 20) })) };
   assert.equal((await memory.agentEnd(tooMuch).catch((error) => error)).code, 'trap');
   assert.equal(asked[0].aborted, true);
   await twice.promise;
