@@ -46,7 +46,7 @@ fn a_full_disk_is_said_and_loses_nothing_that_was_acknowledged() {
     let name = file.to_str().expect("UTF-8");
 
     // The module cache is made first: the limit is on the data, not on it.
-    assert!(strata(None, &place.path().join("other"), &["status"]).status.success());
+    assert!(strata(None, &place.path().join("other"), &["config-schema"]).status.success());
     let full = strata(Some(1500), &data, &["import", name]);
     assert!(!full.status.success());
     let words = String::from_utf8_lossy(&full.stderr);
