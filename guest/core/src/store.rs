@@ -106,7 +106,11 @@ impl Store {
     /// Replaces all rows by those of another store, in one transaction.
     pub fn replace_by(&mut self, source: &Self) -> Result<()> {
         let copy = rusqlite::backup::Backup::new(&source.db, &mut self.db).map_err(failure)?;
-        match copy.step(-1).map_err(failure)? {
+        let done = copy.step(-1).map_err(failure)?;
+        drop(copy);
+        // What is in memory of the index belongs to the rows before.
+        self.index = Rc::new(Index::default());
+        match done {
             rusqlite::backup::StepResult::Done => Ok(()),
             _ => Err(Failure::new(FailureCode::Io, "the database could not be replaced; the state before is untouched")),
         }
