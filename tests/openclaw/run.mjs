@@ -13,10 +13,11 @@ import { faults } from './scenarios/faults.mjs';
 import { latency } from './scenarios/latency.mjs';
 import { offload } from './scenarios/offload.mjs';
 import { acquainted, remembers } from './scenarios/remembers.mjs';
-import { restarts } from './scenarios/restarts.mjs';
+import { processes, restarts } from './scenarios/restarts.mjs';
 import { packPlugin, runDirectory } from './stage.mjs';
 
-const SCENARIOS = ['remembers', 'offload', 'restarts', 'faults', 'latency', 'node26', 'mem0'];
+/** In the order in which they run; those before "node26" share one OpenClaw, which "faults" uninstalls the plugin from. */
+const SCENARIOS = ['remembers', 'offload', 'restarts', 'processes', 'latency', 'faults', 'node26', 'mem0'];
 
 const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false }, only: { type: 'string' }, tgz: { type: 'string' } } });
 const wanted = values.quick ? ['remembers'] : (values.only?.split(',') ?? SCENARIOS);
@@ -35,13 +36,14 @@ try {
   // Before anything is timed: packages, once.
   for (const line of wanted.includes('node26') ? ['24', '26'] : ['24']) ensureOpenClaw(line);
   const tgz = values.tgz ?? packPlugin(root);
-  if (wanted.some((name) => ['remembers', 'offload', 'restarts', 'faults', 'latency'].includes(name))) {
+  if (wanted.some((name) => SCENARIOS.indexOf(name) < SCENARIOS.indexOf('node26'))) {
     const place = wanted.includes('remembers') ? await remembers(checks, { line: '24', tgz, root }) : await acquainted({ line: '24', tgz, root });
     try {
       if (wanted.includes('offload')) await offload(checks, place);
       if (wanted.includes('restarts')) await restarts(checks, place);
-      if (wanted.includes('faults')) await faults(checks, place);
+      if (wanted.includes('processes')) await processes(checks, place);
       if (wanted.includes('latency')) await latency(checks, place);
+      if (wanted.includes('faults')) await faults(checks, place);
     } finally {
       await place.end();
     }

@@ -82,6 +82,10 @@ export async function restarts(checks, { host, model, ledger }) {
     });
   }
 
+}
+
+/** What other processes on the same directory see and do. */
+export async function processes(checks, { host, model, ledger }) {
   await checks.scenario('other processes on the same data', async () => {
     const search = await host.cli(['strata', 'search', 'peanuts', '--json']);
     checks.that('a command works through the gateway that holds the memory', search.code === 0 && search.stdout.includes('peanuts'), search);
