@@ -34,7 +34,12 @@ export function registerCommands(api, version) {
 async function withSpace(api, version, work) {
   const settings = readSettings(api.pluginConfig, stateDir(api));
   const logger = { info() {}, debug() {}, warn: (line) => console.error(line), error: (line) => console.error(line) };
-  const lease = leaseSpace({ settings, version, open: (options) => openEngine({ ...options, packageDir: api.rootDir }), client: { logger, complete: settings.model.source === 'host' ? gatewaysModel : undefined } });
+  const lease = leaseSpace({
+    settings,
+    version,
+    open: (options) => openEngine({ ...options, packageDir: api.rootDir }),
+    client: { logger, complete: settings.model.source === 'host' ? gatewaysModel : undefined },
+  });
   try {
     return await work(lease.space, settings);
   } catch (error) {

@@ -8,10 +8,10 @@ const FAILURES_WORTH_A_LINE = 3;
  * completion call or the settings name another source.
  *
  * `request` is the contract's (`purpose`, `system`, `prompt`, `schemaJson`, `maxTokens`, `timeoutMs`); the
- * answer is `{ text, model, inputTokens, outputTokens }`. Such calls fire no hooks, so memory does not hear
+ * answer is `{ text, model, inputTokens, outputTokens }`; `contexts` says from where the host takes calls. Such calls fire no hooks, so memory does not hear
  * itself.
  */
-export function hostModel(api, settings, health, log) {
+export function hostModel(api, settings, health, log, contexts) {
   if (settings.model.source !== 'host') return undefined;
   if (typeof api.runtime?.llm?.complete !== 'function') {
     health.set('model', false, 'this OpenClaw has no runtime.llm.complete; memories are made by rules');
@@ -23,15 +23,17 @@ export function hostModel(api, settings, health, log) {
   return async (request, signal) => {
     const model = settings.model.byLayer[request.purpose.split('-')[0]];
     const ask = () =>
-      api.runtime.llm.complete({
-        messages: [{ role: 'user', content: request.prompt }],
-        systemPrompt: request.system,
-        maxTokens: Math.min(request.maxTokens, settings.model.maxTokens),
-        purpose: `strata ${request.purpose}`,
-        signal,
-        ...(model ? { model } : {}),
-        ...(schemas && request.schemaJson ? { responseFormat: schemaFormat(request) } : {}),
-      });
+      contexts.run(() =>
+        api.runtime.llm.complete({
+          messages: [{ role: 'user', content: request.prompt }],
+          systemPrompt: request.system,
+          maxTokens: Math.min(request.maxTokens, settings.model.maxTokens),
+          purpose: `strata ${request.purpose}`,
+          signal,
+          ...(model ? { model } : {}),
+          ...(schemas && request.schemaJson ? { responseFormat: schemaFormat(request) } : {}),
+        }),
+      );
     try {
       const answer = await ask().catch((error) => {
         if (!schemas || !request.schemaJson || !/response_?format|json_schema/iu.test(error.message)) throw error;

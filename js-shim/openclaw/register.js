@@ -3,6 +3,7 @@
 // OpenClaw calls `register` once for each instance of the plugin that it loads. Every instance registers
 // everything, because turns run in one instance and lifecycle in another; what must happen once happens in
 // the shared space.
+import { CallContexts } from './call-context.js';
 import { Capture } from './capture.js';
 import { registerCommands } from './cli.js';
 import { within } from './deadline.js';
@@ -36,11 +37,13 @@ export function register(api, version) {
   const health = new Health(api.registrationMode);
   const log = (level, line) => api.logger?.[level]?.(`strata: ${line}`);
   const granted = hasConversationGrant(api.config);
+  const contexts = new CallContexts();
+  contexts.keep();
   const lease = leaseSpace({
     settings,
     version,
     open: (options) => openEngine({ ...options, packageDir: api.rootDir }),
-    client: { logger: api.logger, complete: hostModel(api, settings, health, log), health: () => health.report() },
+    client: { logger: api.logger, complete: hostModel(api, settings, health, log, contexts), health: () => health.report() },
   });
   const { space } = lease;
   const parts = { space, settings, health, log, granted, active: granted, version, ownNames: keepsBundledMemoryOut(api.config) };
@@ -81,6 +84,7 @@ export function register(api, version) {
   api.registerService({
     id: 'strata',
     async start() {
+      contexts.keep();
       if (settings.unused.length) log('info', `set and without effect here: ${settings.unused.join(', ')}`);
       if (!granted) log('warn', 'installed, but not allowed to read conversations; run `openclaw strata setup`');
       // Opened now, so that the first prompt does not pay for it; a failure is reported by the space.

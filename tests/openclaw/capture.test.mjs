@@ -9,7 +9,12 @@ import { readSettings } from '../../js-shim/openclaw/settings.js';
 import { leaseSpace } from '../../js-shim/openclaw/space.js';
 
 const CTX = { agentId: 'main', sessionKey: 'agent:main:main', sessionId: 's', runId: 'r1', trigger: 'user' };
-const said = (entryId, role, content, more = {}) => ({ entryId, role, createdAt: new Date().toISOString(), message: { role, content, timestamp: Date.now(), ...more } });
+const said = (entryId, role, content, more = {}) => ({
+  entryId,
+  role,
+  createdAt: new Date().toISOString(),
+  message: { role, content, timestamp: Date.now(), ...more },
+});
 
 /** An engine that takes what it is given, but for what `refuse` refuses, and a host transcript of `rows`. */
 function stage({ rows, refuse = () => undefined, granted = true, config }) {
@@ -52,7 +57,10 @@ test('without the grant nothing is read, whatever event comes', async () => {
 
 test('a message that the engine will never take does not hold up the ones around it', async () => {
   const rows = [said('1', 'user', 'before'), said('2', 'user', 'HUGE'), said('3', 'assistant', 'after')];
-  const { capture, stored, lines, end } = stage({ rows, refuse: ({ messages }) => (messages.some(({ content }) => content === 'HUGE') ? 'too-large' : undefined) });
+  const { capture, stored, lines, end } = stage({
+    rows,
+    refuse: ({ messages }) => (messages.some(({ content }) => content === 'HUGE') ? 'too-large' : undefined),
+  });
   capture.onRun(CTX);
   await capture.read(CTX);
   assert.deepEqual(
@@ -85,7 +93,12 @@ test('a full disk is told once, and everything is there when it has room', async
 
 test('a direct conversation belongs to who speaks in it', async () => {
   const ctx = { ...CTX, sessionKey: 'agent:main:telegram:direct:7' };
-  const rows = [said('1', 'user', 'hi', { __openclaw: { senderIsOwner: false } }), said('2', 'assistant', 'hello'), said('3', 'user', 'it is me', { __openclaw: { senderIsOwner: true } }), said('4', 'assistant', 'welcome')];
+  const rows = [
+    said('1', 'user', 'hi', { __openclaw: { senderIsOwner: false } }),
+    said('2', 'assistant', 'hello'),
+    said('3', 'user', 'it is me', { __openclaw: { senderIsOwner: true } }),
+    said('4', 'assistant', 'welcome'),
+  ];
   const { capture, stored, end } = stage({ rows });
   capture.onRun(ctx);
   await capture.read(ctx);

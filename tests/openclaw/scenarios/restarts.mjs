@@ -81,7 +81,6 @@ export async function restarts(checks, { host, model, ledger }) {
       checks.that('the engine reports no damage', !JSON.stringify(status).includes('corrupt'), status);
     });
   }
-
 }
 
 /** What other processes on the same directory see and do. */
