@@ -114,26 +114,20 @@ fn times(which: &Selector) -> (i64, i64) {
     (clamp(which.since, i64::MIN), clamp(which.until, i64::MAX))
 }
 
-fn each_message(db: &Connection, which: &Selector, mut take: impl FnMut(i64, &str)) -> Result<()> {
-    let (since, until) = times(which);
-    let sql = format!(
-        "SELECT messages.id, messages.text FROM messages JOIN sessions ON sessions.id = messages.session JOIN scopes ON scopes.id = messages.scope
-          WHERE {SCOPED} AND said_at BETWEEN ?3 AND ?4 ORDER BY messages.id"
-    );
-    let mut query = db.prepare(&sql).map_err(failure)?;
-    let mut rows = query.query(rusqlite::params![which.session, which.user, since, until]).map_err(failure)?;
-    while let Some(row) = rows.next().map_err(failure)? {
-        let text: String = row.get(1).map_err(failure)?;
-        take(row.get(0).map_err(failure)?, &text);
-    }
-    Ok(())
+fn each_message(db: &Connection, which: &Selector, take: impl FnMut(i64, &str)) -> Result<()> {
+    each(db, which, "messages", "said_at", take)
 }
 
-fn each_atom(db: &Connection, which: &Selector, mut take: impl FnMut(i64, &str)) -> Result<()> {
+fn each_atom(db: &Connection, which: &Selector, take: impl FnMut(i64, &str)) -> Result<()> {
+    each(db, which, "atoms", "valid_from", take)
+}
+
+/// Shows every row of `table` that a selector's session, user and times name, by id. `time` is the column that the times limit.
+fn each(db: &Connection, which: &Selector, table: &str, time: &str, mut take: impl FnMut(i64, &str)) -> Result<()> {
     let (since, until) = times(which);
     let sql = format!(
-        "SELECT atoms.id, atoms.text FROM atoms JOIN sessions ON sessions.id = atoms.session JOIN scopes ON scopes.id = atoms.scope
-          WHERE {SCOPED} AND valid_from BETWEEN ?3 AND ?4 ORDER BY atoms.id"
+        "SELECT {table}.id, {table}.text FROM {table} JOIN sessions ON sessions.id = {table}.session JOIN scopes ON scopes.id = {table}.scope
+          WHERE {SCOPED} AND {time} BETWEEN ?3 AND ?4 ORDER BY {table}.id"
     );
     let mut query = db.prepare(&sql).map_err(failure)?;
     let mut rows = query.query(rusqlite::params![which.session, which.user, since, until]).map_err(failure)?;
