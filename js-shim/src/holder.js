@@ -5,7 +5,7 @@
  * native runner writes and judges the same records (`host-runner/src/holder.rs`).
  */
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 
 /**
@@ -44,7 +44,20 @@ export function isDead(holder, machine = here()) {
 
 /** @returns {Here} */
 function here() {
-  return { host: read('/etc/machine-id') || read('/proc/sys/kernel/hostname'), boot: read('/proc/sys/kernel/random/boot_id'), pid: process.pid, startOf };
+  return { host: machineName(), boot: read('/proc/sys/kernel/random/boot_id'), pid: process.pid, startOf };
+}
+
+/**
+ * Returns the machine's id, else its name, and the process namespace, as the native runner writes it: containers of one
+ * machine may share a directory, but none sees the processes of another. Empty where the system tells nothing.
+ */
+function machineName() {
+  const id = read('/etc/machine-id') || read('/proc/sys/kernel/hostname');
+  try {
+    return id && `${id} ${readlinkSync('/proc/self/ns/pid')}`;
+  } catch {
+    return ''; // Not Linux: nobody is ever called dead.
+  }
 }
 
 /** @param {string} path */

@@ -1,7 +1,7 @@
 /** What happens when the guest runs away, traps, or its process is killed. */
 
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openMemory } from '../src/index.js';
@@ -95,6 +95,10 @@ test('who waits for rest or for closing is not left behind by the end of the pro
   child.stdin.end();
   assert.equal(await nextLine(), 'closed');
   assert.deepEqual(await ended, [0, null]);
+});
+
+test('a holder names the process namespace, as the native runner does, so that each evicts what the other left', { skip: process.platform !== 'linux' }, () => {
+  assert.ok(newHolder().host.endsWith(` ${readlinkSync('/proc/self/ns/pid')}`));
 });
 
 test('a holder is called dead only when that is certain', () => {
