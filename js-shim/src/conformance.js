@@ -25,12 +25,20 @@ const HOST = 'node';
  */
 
 /**
- * Runs all scenarios under `directory` in the order of their paths.
+ * Runs all scenarios under `directory` in the order of their paths. One that is written wrongly fails, and
+ * the others run.
  * @param {string} directory
  * @returns {Run[]}
  */
 export function runScenarios(directory) {
-  return scenarioFiles(directory).map((path) => runScenario(path.replace(/\.json$/, ''), JSON.parse(readFileSync(join(directory, path), 'utf8'))));
+  return scenarioFiles(directory).map((path) => {
+    const name = path.replace(/\.json$/, '');
+    try {
+      return runScenario(name, JSON.parse(readFileSync(join(directory, path), 'utf8')));
+    } catch (error) {
+      return { name, transcript: '', failures: [error instanceof Error ? error.message : String(error)] };
+    }
+  });
 }
 
 /**
