@@ -3,6 +3,12 @@
 /** Failed calls in a row after which the log says so; single failures are the engine's business. */
 const FAILURES_WORTH_A_LINE = 3;
 
+/** Stop reasons by which OpenClaw says that a model gave no answer: it resolves such calls, with empty text. */
+const NO_ANSWER = new Set(['error', 'aborted']);
+
+/** Calls in a row that work only without a schema, after which none is sent any more. */
+const SCHEMA_REFUSALS = 3;
+
 /**
  * Returns `complete(request, signal)` over OpenClaw's configured model, or undefined where the host has no
  * completion call or the settings name another source.
@@ -19,11 +25,11 @@ export function hostModel(api, settings, health, log, contexts) {
   }
   let failures = 0;
   // Some model services refuse a request that asks for a schema; the engine checks answers anyway.
-  let schemas = true;
+  let schemaRefusals = 0;
   return async (request, signal) => {
     const model = settings.model.byLayer[request.purpose.split('-')[0]];
-    const ask = () =>
-      contexts.run(() =>
+    const ask = async (schema) => {
+      const answer = await contexts.run(() =>
         api.runtime.llm.complete({
           messages: [{ role: 'user', content: request.prompt }],
           systemPrompt: request.system,
@@ -31,15 +37,28 @@ export function hostModel(api, settings, health, log, contexts) {
           purpose: `strata ${request.purpose}`,
           signal,
           ...(model ? { model } : {}),
-          ...(schemas && request.schemaJson ? { responseFormat: schemaFormat(request) } : {}),
+          ...(schema ? { responseFormat: schemaFormat(request) } : {}),
         }),
       );
+      if (NO_ANSWER.has(answer.stopReason)) {
+        throw Object.assign(new Error(`${answer.provider}/${answer.model} gave no answer; OpenClaw's log has the reason`), { mayBeSchema: true });
+      }
+      return answer;
+    };
     try {
-      const answer = await ask().catch((error) => {
-        if (!schemas || !request.schemaJson || !/response_?format|json_schema/iu.test(error.message)) throw error;
-        schemas = false;
-        return ask();
-      });
+      const schema = Boolean(request.schemaJson) && schemaRefusals < SCHEMA_REFUSALS;
+      const answer = await ask(schema).then(
+        (value) => {
+          if (schema) schemaRefusals = 0;
+          return value;
+        },
+        async (error) => {
+          if (!schema || signal?.aborted || !(error.mayBeSchema || /response_?format|json_schema/iu.test(error.message))) throw error;
+          const value = await ask(false);
+          schemaRefusals += 1;
+          return value;
+        },
+      );
       failures = 0;
       const name = `${answer.provider}/${answer.model}`;
       health.set('model', true, name);

@@ -7,6 +7,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { CaptureBook } from './book.js';
+import { isStaleCaller } from './call-context.js';
 import { connect, failure, listen, socketPath } from './socket.js';
 
 const REGISTRY = Symbol.for('strata.openclaw.spaces');
@@ -58,6 +59,10 @@ class Space {
     this.stable = new Map();
     /** Tokens of a session's prompt beside its messages. */
     this.overheads = new Map();
+    /** Tokens of a session's last request beside the list that was assembled for it: overhead and the newest words. */
+    this.besides = new Map();
+    /** What was last assembled for a session, until a model has counted it. */
+    this.assembled = new Map();
     /** Tool calls whose results were handed over. */
     this.toolCalls = new Map();
   }
@@ -179,10 +184,17 @@ class Space {
     };
   }
 
+  /** Has a model answer through the newest instance that the host lets call; one of a reload that failed may not. */
   async #complete(request, signal) {
-    const client = [...this.leases].reverse().find((lease) => lease.complete);
-    if (!client) throw failure('unsupported', 'no plugin instance offers a model');
-    return client.complete(request, signal);
+    const clients = [...this.leases].reverse().filter((lease) => lease.complete);
+    for (const [at, client] of clients.entries()) {
+      try {
+        return await client.complete(request, signal);
+      } catch (error) {
+        if (at === clients.length - 1 || !isStaleCaller(error)) throw error;
+      }
+    }
+    throw failure('unsupported', 'no plugin instance offers a model');
   }
 
   /** Returns what the live instances of this process report about their features, newest first. */

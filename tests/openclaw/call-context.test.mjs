@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { test } from 'node:test';
 import { CallContexts } from '../../js-shim/openclaw/call-context.js';
 
@@ -33,4 +33,16 @@ test('other failures are not tried again', async () => {
     { message: 'model down' },
   );
   assert.equal(calls, 1);
+});
+
+test('a context of an inventory that was replaced is passed over too', async () => {
+  const inventory = new AsyncLocalStorage();
+  globalThis[Symbol.for('openclaw.detachedAsyncContext')] ??= new AsyncResource('root');
+  const contexts = new CallContexts();
+  inventory.run('old', () => contexts.keep());
+  const call = () => {
+    if (inventory.getStore() === 'old') throw new Error('Plugin inventory has retired; begin a new plugin operation.');
+    return 'answer';
+  };
+  assert.equal(await inventory.run('old', () => contexts.run(call)), 'answer');
 });
