@@ -9,15 +9,13 @@ import { excludedSession } from './rules.js';
 import { scopeOf } from './sessions.js';
 import { PLUGIN_ID } from './settings.js';
 import { textOf } from './transcript.js';
+import { CHARS_PER_TOKEN } from './usage.js';
 
 /** Results already handed over, by call id, so that the two seams do not store one twice. */
 const MAX_KNOWN_CALLS = 2_000;
 
 /** Longest that a tool's result waits until it is stored. */
 const STORE_PATIENCE_MS = 3_000;
-
-/** A rough measure for text that is not the engine's to count. */
-const CHARS_PER_TOKEN = 4;
 
 /** What OpenClaw asks of a context engine that takes part in durable turns. */
 const TRANSCRIPT_SEMANTICS = { currentTurnFence: 'before-current-turn-entry-v1', turnAdvancementIdempotency: 'atomic-idempotent-v1' };
@@ -92,16 +90,6 @@ export function registerToolResults(api, { space, settings, health, log, active 
   });
 }
 
-/** Notes how large the prompt is beside its messages, so that the engine knows what room they have. */
-export function registerOverhead(api, { space, settings }) {
-  if (!settings.offload.enabled) return;
-  api.on('llm_input', (event, ctx) => {
-    if (!ctx.sessionKey) return;
-    const tools = event.tools ? JSON.stringify(event.tools).length : 0;
-    space.remember(space.overheads, ctx.sessionKey, Math.ceil(((event.systemPrompt?.length ?? 0) + tools) / CHARS_PER_TOKEN));
-  });
-}
-
 /** Registers the context engine; whether it is used is the slot's decision. */
 export function registerContextEngine(api, { space, settings, health, log, capture, version, active }) {
   const selected = api.config?.plugins?.slots?.contextEngine;
@@ -133,6 +121,7 @@ export function registerContextEngine(api, { space, settings, health, log, captu
       };
       try {
         const assembled = await space.call('assemble', [request]);
+        space.remember(space.assembled, params.sessionKey, { model: request.model, tokens: assembled.tokensAfter });
         health.set(
           'context-engine',
           true,

@@ -10,7 +10,7 @@ import { within } from './deadline.js';
 import { openEngine } from './engine.js';
 import { Health } from './health.js';
 import { hostModel } from './model.js';
-import { registerContextEngine, registerOverhead, registerToolResults } from './offload.js';
+import { registerContextEngine, registerToolResults } from './offload.js';
 import { promptHandler } from './prompt.js';
 import { excludedSession } from './rules.js';
 import { scopeOf } from './sessions.js';
@@ -21,6 +21,7 @@ import { stripMessage } from './strip.js';
 import { registerTools } from './toolset.js';
 import { loadTranscriptReader } from './transcript.js';
 import { stateDir } from './state-dir.js';
+import { registerUsage } from './usage.js';
 
 /** Longest that an unloading waits for the engine to close. */
 const DISPOSE_PATIENCE_MS = 1_000;
@@ -54,7 +55,7 @@ export function register(api, version) {
   registerTools(api, parts);
   registerMemorySlot(api, parts);
   registerToolResults(api, parts);
-  registerOverhead(api, parts);
+  registerUsage(api, parts);
   registerContextEngine(api, { ...parts, capture });
 
   api.on('before_prompt_build', promptHandler({ ...parts, onRun: (ctx) => capture.onRun(ctx) }));
