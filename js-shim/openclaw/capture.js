@@ -1,8 +1,8 @@
 // When to read the transcript, and how what was read reaches the engine.
 import { within } from './deadline.js';
-import { continuesTurn, excludedSession, excludedTurn } from './rules.js';
+import { excludedSession } from './rules.js';
 import { describeSession, scopeOf } from './sessions.js';
-import { drainSession, toMessage } from './transcript.js';
+import { byOwner, drainSession, siftRows } from './transcript.js';
 
 /** After a stored message that no finished run announces (an aborted run, an injected message). */
 const QUIET_MS = 3_000;
@@ -101,17 +101,7 @@ export class Capture {
 
   async #deliverRows(ctx, rows) {
     const session = describeSession(ctx.sessionKey);
-    const floorMs = this.space.book.start(Date.now());
-    let skipping;
-    const messages = [];
-    for (const row of rows) {
-      if (row.message.role === 'user') {
-        if (continuesTurn(row.message)) continue;
-        skipping = excludedTurn(this.settings.capture, row.message);
-      }
-      const message = skipping ? undefined : toMessage(row, session);
-      if (message && message.atMs >= floorMs) messages.push(message);
-    }
+    const { messages } = siftRows(rows, session, { rules: this.settings.capture, floorMs: this.space.book.start(Date.now()) });
     try {
       if (messages.length) await this.space.inOrder(ctx.sessionKey, () => this.#deliver(identityOf(ctx), messages));
     } catch (error) {
@@ -178,15 +168,4 @@ export class Capture {
 
 function identityOf({ agentId, sessionKey, sessionId }) {
   return { agentId: agentId ?? describeSession(sessionKey).agentId, sessionKey, sessionId };
-}
-
-function byOwner(messages, owner) {
-  const batches = [];
-  for (const message of messages) {
-    const whose = typeof message.owner === 'boolean' ? message.owner : (batches.at(-1)?.owner ?? owner);
-    if (batches.length === 0 || batches.at(-1).owner !== whose) batches.push({ owner: whose, messages: [] });
-    const { id, role, speaker, text, atMs } = message;
-    batches.at(-1).messages.push({ id, role, speaker, content: text, saidAt: atMs });
-  }
-  return batches;
 }

@@ -55,18 +55,10 @@ export async function drainSession(read, book, identity, { rules, floorMs, deliv
       maxBytes = page.requiredBytes;
       continue;
     }
-    const messages = [];
-    for (const row of page.entries) {
-      if (row.role === 'user') {
-        if (continuesTurn(row.message)) continue;
-        skipping = excludedTurn(rules, row.message);
-      }
-      const message = skipping ? undefined : toMessage(row, session);
-      if (message?.role === 'tool' && !rules.tools) continue;
-      const why = skipping ?? (message && Date.parse(row.createdAt) < floorMs ? 'said before memory was switched on' : undefined);
-      if (why) tally.excluded[why] = (tally.excluded[why] ?? 0) + 1;
-      else if (message) messages.push(message);
-    }
+    const sifted = siftRows(page.entries, session, { rules, floorMs, skipping });
+    const { messages } = sifted;
+    skipping = sifted.skipping;
+    for (const [why, n] of Object.entries(sifted.excluded)) tally.excluded[why] = (tally.excluded[why] ?? 0) + n;
     if (messages.length) await deliver(messages);
     tally.delivered += messages.length;
     cursor = page.cursor;
@@ -74,6 +66,47 @@ export async function drainSession(read, book, identity, { rules, floorMs, deliv
     if (!page.hasMore) return tally;
   }
   return tally;
+}
+
+/**
+ * Returns `{ messages, skipping, excluded }` of transcript rows in order: what is to be remembered, why the turn that
+ * the last row belongs to is left alone (pass it on with the next rows), and how many rows were left out by reason.
+ *
+ * A row is `{ entryId, message, createdAt }`; `floorMs` leaves out what was stored before.
+ */
+export function siftRows(rows, session, { rules, floorMs, skipping }) {
+  const messages = [];
+  const excluded = {};
+  for (const row of rows) {
+    if (row.message.role === 'user') {
+      if (continuesTurn(row.message)) continue;
+      skipping = excludedTurn(rules, row.message);
+    }
+    const message = skipping ? undefined : toMessage(row, session);
+    if (message?.role === 'tool' && !rules.tools) continue;
+    const storedAtMs = row.createdAt === undefined ? message?.atMs : Date.parse(row.createdAt);
+    const why = skipping ?? (message && storedAtMs < floorMs ? 'said before memory was switched on' : undefined);
+    if (why) excluded[why] = (excluded[why] ?? 0) + 1;
+    else if (message) messages.push(message);
+  }
+  return { messages, skipping, excluded };
+}
+
+/**
+ * Returns `[{ owner, messages }]`: messages as the engine takes them, in runs that belong to the same person.
+ *
+ * In a direct conversation the person decides whose memory it is; their messages carry the flag, and answers go with
+ * them. `owner` is who spoke before these.
+ */
+export function byOwner(messages, owner) {
+  const batches = [];
+  for (const message of messages) {
+    const whose = typeof message.owner === 'boolean' ? message.owner : (batches.at(-1)?.owner ?? owner);
+    if (batches.length === 0 || batches.at(-1).owner !== whose) batches.push({ owner: whose, messages: [] });
+    const { id, role, speaker, text, atMs } = message;
+    batches.at(-1).messages.push({ id, role, speaker, content: text, saidAt: atMs });
+  }
+  return batches;
 }
 
 /**

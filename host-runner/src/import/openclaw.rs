@@ -2,21 +2,59 @@
 //!
 //! All branches of a session are read in the order of the file: each was said. Entries that are not messages (model
 //! changes, compactions, custom data) hold nothing that was said and are counted aside.
+//!
+//! A transcript names its session by an id; the OpenClaw plugin names sessions by their key, because one conversation goes
+//! through many ids. Where OpenClaw's index or the plugin's book know the key, it is the name here too, so that what the
+//! plugin captured is not there twice.
 
 use super::{Ids, Message, Outcome, Sink, Source, id, json, text, time_text};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// OpenClaw's index of sessions, beside the transcripts: `{KEY: {"sessionId": …}}`.
+const INDEX: &str = "sessions.json";
+
+/// The plugin's book, beside the memory's directory: `{"sessions": {…: {"sessionKey": …, "sessionId": …}}}`.
+const BOOK: &str = "openclaw-sessions.json";
+
+/// Returns the keys of sessions by their ids, from the index beside `transcript` and the book beside the directory `data`.
+/// Neither has to be there.
+pub(crate) fn session_keys(transcript: &Path, data: &Path) -> Result<BTreeMap<String, String>> {
+    let mut keys = BTreeMap::new();
+    if let Some(index) = transcript.parent().map(|folder| document(&folder.join(INDEX))).transpose()?.flatten() {
+        for (key, entry) in index.as_object().into_iter().flatten() {
+            keys.extend(id(entry, "sessionId").map(|id| (id, key.clone())));
+        }
+    }
+    if let Some(book) = data.parent().map(|folder| document(&folder.join(BOOK))).transpose()?.flatten() {
+        for entry in book.get("sessions").and_then(Value::as_object).into_iter().flat_map(|sessions| sessions.values()) {
+            keys.extend(id(entry, "sessionId").zip(text(entry, "sessionKey").map(str::to_owned)));
+        }
+    }
+    Ok(keys)
+}
+
+fn document(path: &Path) -> Result<Option<Value>> {
+    match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).with_context(|| format!("{} is not JSON", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
 
 /// Reads a transcript.
 pub(crate) fn read(source: &mut Source, sink: &mut dyn Sink) -> Result<()> {
-    let mut session = source.stem.clone();
+    let mut session = source.session_name(&source.stem);
     let mut ids = Ids::default();
     source.lines(sink, |source, sink, line| {
         let entry = json(line)?;
         match text(&entry, "type") {
             Some("session") => {
                 if let Some(id) = id(&entry, "id") {
-                    session = id;
+                    session = source.session_name(&id);
                 }
                 Ok(Ok(()))
             }
@@ -52,7 +90,9 @@ fn message(entry: &Value, body: &Value, session: &str, ids: &mut Ids, source: &S
 #[cfg(test)]
 mod tests {
     use super::super::recorder::{lines, read};
-    use super::super::{Format, Problem};
+    use super::super::{Format, Problem, Source};
+    use super::session_keys;
+    use std::collections::BTreeMap;
 
     const TRANSCRIPT: &str = r#"{"type":"session","version":3,"id":"5f0c","timestamp":"2026-02-06T07:49:00.000Z","cwd":"/home/ada"}
 {"type":"model_change","id":"aa","provider":"x","modelId":"y"}
@@ -81,6 +121,32 @@ mod tests {
         assert_eq!(read.problems.len(), 1);
         assert_eq!(read.problems[0].line, 6);
         assert_eq!(read.asides.get("model_change entries"), Some(&1));
+    }
+
+    #[test]
+    fn a_session_that_the_plugin_captured_has_the_plugins_name() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let sessions = home.path().join("agents/main/sessions");
+        std::fs::create_dir_all(&sessions).expect("writable");
+        let data = home.path().join("strata/memory");
+        std::fs::create_dir_all(&data).expect("writable");
+        let transcript = sessions.join("5f0c.jsonl");
+        assert_eq!(session_keys(&transcript, &data).expect("neither is needed"), BTreeMap::new());
+
+        std::fs::write(sessions.join("sessions.json"), r#"{"agent:main:main":{"sessionId":"5f0c"},"agent:main:odd":{}}"#).expect("writable");
+        let book = r#"{"version":1,"since":1,"sessions":{"main agent:main:old 77aa":{"agentId":"main","sessionKey":"agent:main:old","sessionId":"77aa"}}}"#;
+        std::fs::write(home.path().join("strata/openclaw-sessions.json"), book).expect("writable");
+        let keys = session_keys(&transcript, &data).expect("both are JSON");
+        assert_eq!(keys.iter().map(|(id, key)| format!("{id} {key}")).collect::<Vec<_>>(), ["5f0c agent:main:main", "77aa agent:main:old"]);
+
+        let mut recorder = super::super::recorder::Recorder::default();
+        let mut source = Source::of_text("a/5f0c.jsonl", TRANSCRIPT);
+        source.session_keys = keys;
+        super::read(&mut source, &mut recorder).expect("a recorder takes everything");
+        assert!(recorder.messages.iter().all(|message| message.session == "agent:main:main"), "{:?}", recorder.messages);
+
+        std::fs::write(sessions.join("sessions.json"), "{").expect("writable");
+        assert!(session_keys(&transcript, &data).is_err(), "an index that cannot be read is not passed over in silence");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{Outcome, Problem, Sink};
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
@@ -32,6 +33,8 @@ pub(crate) struct Source {
     pub stem: String,
     /// The zone of times that name none.
     pub zone: TimeZone,
+    /// Names of sessions by the ids that the file has for them; what is not here keeps its id.
+    pub session_keys: BTreeMap<String, String>,
     /// Shared with the progress bar.
     pub position: Rc<Position>,
     input: Box<dyn BufRead>,
@@ -51,7 +54,7 @@ impl Source {
 
     fn new(name: &str, zone: TimeZone, input: Box<dyn BufRead>) -> Self {
         let stem = Path::new(name).file_stem().map_or_else(|| "import".into(), |stem| stem.to_string_lossy().into_owned());
-        Self { name: name.into(), stem, zone, position: Rc::default(), input }
+        Self { name: name.into(), stem, zone, session_keys: BTreeMap::new(), position: Rc::default(), input }
     }
 
     /// Returns the first bytes, which stay to be read.
@@ -61,6 +64,11 @@ impl Source {
         let rest = std::mem::replace(&mut self.input, Box::new(Cursor::new(Vec::new())));
         self.input = Box::new(BufReader::with_capacity(256 << 10, Cursor::new(head.clone()).chain(rest)));
         Ok(head)
+    }
+
+    /// Returns the name of the session that the file calls `id`.
+    pub(crate) fn session_name(&self, id: &str) -> String {
+        self.session_keys.get(id).map_or(id, String::as_str).to_owned()
     }
 
     /// Returns the line that the reader is in, from 1.

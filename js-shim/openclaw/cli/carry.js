@@ -1,11 +1,10 @@
 // `openclaw strata export | import | backup`: carrying memory in and out.
 import fs from 'node:fs';
-import { drainSession, loadTranscriptReader } from '../transcript.js';
-import { excludedSession } from '../rules.js';
+import path from 'node:path';
 import { readReference, referenceDirectory } from '../reference.js';
-import { scopeOf } from '../sessions.js';
 import { stateDir } from '../state-dir.js';
 import { print } from './print.js';
+import { importSessions } from './sessions.js';
 
 /** Records of one call, as docs/documents.md asks of callers. */
 const RECORDS_PER_CALL = 1_000;
@@ -17,19 +16,13 @@ export function carryCommands(root, host) {
   root
     .command('export [name]')
     .description('write the whole memory as JSON Lines under exports/<name>/ in the data directory')
-    .action((name, _options) =>
-      host.withSpace(async (space, settings) =>
-        print(`${JSON.stringify(await space.call('export', [name ?? stamp()]), null, 2)}\nin ${settings.dataDir}/exports`),
-      ),
-    );
+    .option('--json', 'as JSON')
+    .action((name, options) => host.withSpace((space, settings) => write(space, settings, 'export', name, options)));
   root
     .command('backup [name]')
     .description('write a verified copy under backups/<name>/ in the data directory, while it stays open')
-    .action((name, _options) =>
-      host.withSpace(async (space, settings) =>
-        print(`${JSON.stringify(await space.call('backup', [name ?? stamp()]), null, 2)}\nin ${settings.dataDir}/backups`),
-      ),
-    );
+    .option('--json', 'as JSON')
+    .action((name, options) => host.withSpace((space, settings) => write(space, settings, 'backup', name, options)));
   root
     .command('import [path]')
     .description("take in an export (JSON Lines), the data of memory-tencentdb, or OpenClaw's own past sessions")
@@ -40,8 +33,18 @@ export function carryCommands(root, host) {
     .action((file, options) => host.withSpace((space, settings) => importAll(host, space, settings, file, options)));
 }
 
+/** Has the engine write `exports/<name>/` or `backups/<name>/`, and says what and where. */
+async function write(space, settings, method, name = stamp(), { json }) {
+  const receipt = await space.call(method, [name]);
+  const folder = path.join(settings.dataDir, `${method}s`, name);
+  print(json ? JSON.stringify({ ...receipt, folder }, null, 2) : `${JSON.stringify(receipt, null, 2)}\nin ${folder}`);
+}
+
 async function importAll(host, space, settings, file, options) {
-  if (options.from === 'openclaw') return importSessions(space, settings, options);
+  if (options.from === 'openclaw') {
+    if ((await importSessions(space, settings, file, options)) > 0) process.exitCode = 1;
+    return;
+  }
   const totals = { lines: 0, broken: 0, answers: {} };
   let batch = [];
   const send = async () => {
@@ -62,6 +65,7 @@ async function importAll(host, space, settings, file, options) {
     if (batch.length === RECORDS_PER_CALL) await send();
   }
   await send();
+  if (totals.broken > 0) process.exitCode = 1;
   print(
     options.json
       ? JSON.stringify(totals, null, 2)
@@ -92,40 +96,6 @@ async function* readRecords(file) {
       yield { error: error.message, where: `${file}:${line}` };
     }
   }
-}
-
-/** Takes in sessions from before memory was switched on; the ids are OpenClaw's, so twice adds nothing. */
-async function importSessions(space, settings, options) {
-  const read = await loadTranscriptReader();
-  const { listSessionEntries } = await import('openclaw/plugin-sdk/session-store-runtime');
-  if (!read) throw new Error('this OpenClaw has no transcript reader');
-  const totals = { sessions: 0, left: {}, delivered: 0, stored: 0, known: 0 };
-  for (const { sessionKey, entry } of listSessionEntries({ agentId: options.agent, readOnly: true })) {
-    const why = excludedSession(settings.capture, sessionKey, undefined);
-    if (why) {
-      totals.left[why] = (totals.left[why] ?? 0) + 1;
-      continue;
-    }
-    totals.sessions += 1;
-    const identity = { agentId: options.agent, sessionKey, sessionId: entry.sessionId };
-    // A book of its own: the cursors of the running capture are not touched.
-    const book = { entry: () => ({}), advance() {} };
-    const deliver = async (messages) => {
-      totals.delivered += messages.length;
-      if (options.dryRun) return;
-      const at = Date.now();
-      const list = messages.map(({ id, role, speaker, text, atMs }) => ({ id, role, speaker, content: text, saidAt: atMs }));
-      const report = await space.call('agentEnd', [{ scope: scopeOf(sessionKey, options.agent, true), messages: list, success: true, at }]);
-      totals.stored += report.stored.length;
-      totals.known += report.known;
-    };
-    await drainSession(read, book, identity, { rules: settings.capture, floorMs: 0, deliver });
-  }
-  print(
-    options.json
-      ? JSON.stringify(totals, null, 2)
-      : `${totals.sessions} sessions, ${totals.delivered} messages read, ${totals.stored} new, ${totals.known} known${Object.keys(totals.left).length ? `; left alone: ${JSON.stringify(totals.left)}` : ''}`,
-  );
 }
 
 function add(into, answer) {

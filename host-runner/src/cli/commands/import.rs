@@ -6,7 +6,7 @@ use crate::cli::exit::{Exit, Usage};
 use crate::cli::open;
 use crate::cli::options::Settings;
 use crate::cli::terminal::{Terminal, counted};
-use crate::import::{Format, Source, detect, tdai};
+use crate::import::{Format, Source, detect, openclaw, tdai};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use delivery::Delivery;
@@ -113,6 +113,12 @@ impl Import {
                 }
             },
         };
+        if format == Format::OpenClaw {
+            match openclaw::session_keys(path, &settings.data) {
+                Ok(keys) => source.session_keys = keys,
+                Err(error) => delivery.unknown(path, &format!("sessions keep their ids as names: {error:#}")),
+            }
+        }
         let before = delivery.read();
         delivery.watch(bar, &source);
         crate::import::read(format, &mut source, delivery)?;
