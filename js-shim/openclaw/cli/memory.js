@@ -11,13 +11,10 @@ const PAGE = 100;
 /** Adds the commands to `root`. */
 export function memoryCommands(root, host) {
   const run = (work) => host.withSpace(async (space) => work(space));
-  const scoped = (command) =>
-    command
-      .option('--agent <agent>', 'agent whose memory is meant', 'main')
-      .option('--user <user>', 'person whose memory is meant', 'owner')
-      .option('--json', 'as JSON');
+  const ofPerson = (command) => command.option('--user <user>', 'person whose memory is meant', 'owner').option('--json', 'as JSON');
 
-  scoped(root.command('search <query...>').description('search memories, or messages with --messages'))
+  ofPerson(root.command('search <query...>').description('search memories, or messages with --messages'))
+    .option('--agent <agent>', 'agent whose memory is meant', 'main')
     .option('--messages', 'search what was said instead of what was distilled')
     .option('--limit <n>', 'most results', '10')
     .action((words, options) =>
@@ -29,7 +26,7 @@ export function memoryCommands(root, host) {
               query: words.join(' '),
               layer: options.messages ? 'messages' : 'atoms',
               strategy: '',
-              limit: Number(options.limit),
+              limit: count(options.limit),
               at: Date.now(),
             },
           ]),
@@ -54,8 +51,8 @@ export function memoryCommands(root, host) {
     .option('--yes', 'remove without asking')
     .option('--json', 'as JSON')
     .action((options) => run((space) => forget(space, options)));
-  scoped(root.command('persona').description('the profile that every prompt gets')).action((options) => run((space) => browse(space, 'persona', options)));
-  scoped(root.command('scenes').description('the scene pages')).action((options) => run((space) => browse(space, 'scenes', options)));
+  ofPerson(root.command('persona').description('the profile that every prompt gets')).action((options) => run((space) => browse(space, 'persona', options)));
+  ofPerson(root.command('scenes').description('the scene pages')).action((options) => run((space) => browse(space, 'scenes', options)));
   root
     .command('canvas [id]')
     .description('task canvases, or one of them by id')
@@ -100,6 +97,11 @@ async function confirmed() {
   } finally {
     lines.close();
   }
+}
+
+function count(text) {
+  if (!/^\d{1,9}$/u.test(text)) throw new Error(`--limit wants a number, not ${text}`);
+  return Number(text);
 }
 
 function instant(text) {
