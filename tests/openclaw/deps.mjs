@@ -13,6 +13,9 @@ export const OPENCLAW_VERSION = '2026.9.6';
 /** The Node lines that OpenClaw 2026.9 runs on: its engine floor's line, and the newest. */
 export const NODE_LINES = ['24', '26'];
 
+/** Longest that one `npm install` may take. */
+const INSTALL_TIMEOUT_MS = 600_000;
+
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 
 /** Returns the repository root. */
@@ -26,33 +29,30 @@ export function cacheDir() {
 }
 
 /**
- * Returns `{ node, entry }` for one Node line: the binary's directory and OpenClaw's entry script.
+ * Returns `{ nodeBin, entry }` for one Node line: the binary's directory and OpenClaw's entry script.
  * Installs what is missing (about 1 GB for both lines, 1 to 2 minutes).
  */
 export function ensureOpenClaw(line) {
   if (!NODE_LINES.includes(line)) throw new Error(`no Node line ${line}; known: ${NODE_LINES.join(', ')}`);
-  const deps = path.join(cacheDir(), 'deps');
-  const nodeBin = path.join(deps, `node${line}`, 'node_modules', 'node', 'bin');
-  if (!fs.existsSync(path.join(nodeBin, 'node'))) {
-    npmInstall(path.join(deps, `node${line}`), [`node@${line}`], process.env.PATH);
-  }
-  const host = path.join(deps, 'openclaw', 'node_modules', 'openclaw');
+  const nodeHome = path.join(cacheDir(), 'deps', `node${line}`);
+  const nodeBin = path.join(nodeHome, 'node_modules', 'node', 'bin');
+  if (!fs.existsSync(path.join(nodeBin, 'node'))) npmInstall(nodeHome, [`node@${line}`], process.env.PATH);
+  const home = path.join(cacheDir(), 'deps', 'openclaw');
+  const host = path.join(home, 'node_modules', 'openclaw');
   if (installedVersion(host) !== OPENCLAW_VERSION) {
     // OpenClaw's own install script wants the Node that it runs on; nothing it does is needed here.
-    npmInstall(path.join(deps, 'openclaw'), ['--ignore-scripts', `openclaw@${OPENCLAW_VERSION}`], `${nodeBin}:${process.env.PATH}`);
+    npmInstall(home, ['--ignore-scripts', `openclaw@${OPENCLAW_VERSION}`], `${nodeBin}:${process.env.PATH}`);
   }
   return { nodeBin, entry: path.join(host, 'openclaw.mjs') };
 }
 
-/**
- * Installs one more npm package under the cache and returns its directory.
- * Used for the plugin that ours is compared with.
- */
-export function ensurePackage(name, version) {
-  const prefix = path.join(cacheDir(), 'deps', name.replace(/[@/]/g, '_'));
-  const dir = path.join(prefix, 'node_modules', name);
-  if (installedVersion(dir) !== version) npmInstall(prefix, ['--ignore-scripts', `${name}@${version}`], process.env.PATH);
-  return dir;
+/** Returns whether everything for one Node line is there. */
+export function hasOpenClaw(line) {
+  const deps = path.join(cacheDir(), 'deps');
+  return (
+    fs.existsSync(path.join(deps, `node${line}`, 'node_modules', 'node', 'bin', 'node')) &&
+    installedVersion(path.join(deps, 'openclaw', 'node_modules', 'openclaw')) === OPENCLAW_VERSION
+  );
 }
 
 function installedVersion(dir) {
@@ -63,12 +63,20 @@ function installedVersion(dir) {
   }
 }
 
+/** Installs beside `prefix` and moves it there when it is whole: a download that was broken off leaves nothing that looks finished. */
 function npmInstall(prefix, args, searchPath) {
-  fs.mkdirSync(prefix, { recursive: true });
+  const draft = `${prefix}.partial-${process.pid}`;
+  fs.mkdirSync(draft, { recursive: true });
   console.error(`installing ${args.at(-1)} into ${prefix}`);
-  const run = spawnSync('npm', ['install', '--silent', '--no-audit', '--no-fund', '--prefix', prefix, ...args], {
+  const run = spawnSync('npm', ['install', '--silent', '--no-audit', '--no-fund', '--prefix', draft, ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, PATH: searchPath },
+    timeout: INSTALL_TIMEOUT_MS,
   });
-  if (run.status !== 0) throw new Error(`npm install ${args.join(' ')} failed with ${run.status ?? run.signal}`);
+  if (run.status !== 0) {
+    fs.rmSync(draft, { recursive: true, force: true });
+    throw new Error(`npm install ${args.join(' ')} failed with ${run.status ?? run.signal ?? run.error?.message}`);
+  }
+  fs.rmSync(prefix, { recursive: true, force: true });
+  fs.renameSync(draft, prefix);
 }

@@ -24,6 +24,9 @@ export function purposeOf(request) {
     ['l1-settle', 'You keep the long-term memory of an assistant consistent.'],
     ['l2-scenes', 'You keep the scene pages of a memory.'],
     ['l3-persona', 'You write the profile of one user'],
+    ['offload-boundary', 'You keep the working memory of an agent. Its work is drawn'],
+    ['offload-canvas', 'You keep the working memory of an agent. Its task is drawn'],
+    ['offload-summary', 'You keep the working memory of an agent that is in the middle'],
   ];
   return request.kind === 'plain' ? known.find(([, words]) => request.system.includes(words))?.[0] : undefined;
 }
@@ -77,9 +80,21 @@ const portrays = (request) => {
   return json({ sections: [{ heading: 'In one breath', statements: [{ text: 'Zoltan of Lisbon, who likes things metric.', atoms: atomsOf(request) }] }] });
 };
 
+/** Offload: a line for each call that is shown, and no change of task or canvas. */
+const keepsTheTask = (request) => {
+  const purpose = purposeOf(request);
+  if (purpose === 'offload-summary') {
+    const ids = [...new Set(promptOf(request).match(/\be\d+\b/gu) ?? [])];
+    return json({ summaries: ids.map((id) => ({ id, summary: 'Read one file of the survey.', score: 7 })) });
+  }
+  if (purpose === 'offload-boundary') return json({ decision: 'same', task: 0, goal: '' });
+  if (purpose === 'offload-canvas') return json({ nodes: [] });
+  return undefined;
+};
+
 /** All that the engine asks of a model; what has no answer of its own gets an empty object, which is data and no error. */
 export const memoryWork = (request) =>
-  extracts(request) ?? settles(request) ?? tellsScenes(request) ?? portrays(request) ?? (purposeOf(request) ? { text: '{}' } : undefined);
+  extracts(request) ?? settles(request) ?? tellsScenes(request) ?? portrays(request) ?? keepsTheTask(request) ?? (purposeOf(request) ? { text: '{}' } : undefined);
 
 function promptOf(request) {
   return textOf(request.body.messages.at(-1).content);

@@ -1,7 +1,6 @@
 // The end-to-end test: a real OpenClaw from npm, a mock model on loopback, our plugin from `npm pack`.
 //
 //   node tests/openclaw/run.mjs            everything, on both Node lines
-//   node tests/openclaw/run.mjs --quick    install, grant, two sessions, tools; one Node line
 //   node tests/openclaw/run.mjs --only offload,faults
 //
 // STRATA_KEEP=1 keeps the state directories, STRATA_OPENCLAW=skip runs nothing. Exit code 1 if a check failed.
@@ -9,18 +8,20 @@ import fs from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Checks } from './checks.mjs';
 import { ensureOpenClaw } from './deps.mjs';
+import { commands, reference } from './scenarios/commands.mjs';
 import { faults } from './scenarios/faults.mjs';
 import { latency } from './scenarios/latency.mjs';
 import { offload } from './scenarios/offload.mjs';
 import { acquainted, remembers } from './scenarios/remembers.mjs';
 import { processes, restarts } from './scenarios/restarts.mjs';
+import { rules } from './scenarios/rules.mjs';
 import { packPlugin, runDirectory } from './stage.mjs';
 
 /** In the order in which they run; those before "node26" share one OpenClaw, which "faults" uninstalls the plugin from. */
-const SCENARIOS = ['remembers', 'offload', 'restarts', 'processes', 'latency', 'faults', 'node26', 'mem0'];
+const SCENARIOS = ['remembers', 'commands', 'offload', 'restarts', 'processes', 'rules', 'latency', 'faults', 'node26', 'mem0'];
 
-const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false }, only: { type: 'string' }, tgz: { type: 'string' } } });
-const wanted = values.quick ? ['remembers'] : (values.only?.split(',') ?? SCENARIOS);
+const { values } = parseArgs({ options: { only: { type: 'string' }, tgz: { type: 'string' } } });
+const wanted = values.only?.split(',') ?? SCENARIOS;
 const unknown = wanted.filter((name) => !SCENARIOS.includes(name));
 if (unknown.length) throw new Error(`unknown scenario ${unknown.join(', ')}; known: ${SCENARIOS.join(', ')}`);
 
@@ -39,9 +40,12 @@ try {
   if (wanted.some((name) => SCENARIOS.indexOf(name) < SCENARIOS.indexOf('node26'))) {
     const place = wanted.includes('remembers') ? await remembers(checks, { line: '24', tgz, root }) : await acquainted({ line: '24', tgz, root });
     try {
+      if (wanted.includes('commands')) await commands(checks, place);
       if (wanted.includes('offload')) await offload(checks, place);
       if (wanted.includes('restarts')) await restarts(checks, place);
       if (wanted.includes('processes')) await processes(checks, place);
+      if (wanted.includes('rules')) await rules(checks, place);
+      if (wanted.includes('commands')) await reference(checks, place);
       if (wanted.includes('latency')) await latency(checks, place);
       if (wanted.includes('faults')) await faults(checks, place);
     } finally {

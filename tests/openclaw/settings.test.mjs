@@ -6,59 +6,7 @@ import { engineSettings, readSettings } from '../../js-shim/openclaw/settings.js
 const MANIFEST = JSON.parse(fs.readFileSync(new URL('../../js-shim/openclaw.plugin.json', import.meta.url), 'utf8'));
 
 /** Every key of the reference's own schema, with a value that a user may have set. */
-const REFERENCE_BLOCK = {
-  timezone: 'Asia/Shanghai',
-  storeBackend: 'sqlite',
-  capture: { enabled: true, excludeAgents: ['bench-*'], l0l1RetentionDays: 90, allowAggressiveCleanup: false, cleanTime: '03:00' },
-  extraction: { enabled: true, enableDedup: true, maxMemoriesPerSession: 20, model: 'openai/gpt-4o' },
-  persona: { triggerEveryN: 50, maxScenes: 15, backupCount: 3, sceneBackupCount: 10, model: 'openai/gpt-4o' },
-  pipeline: {
-    everyNConversations: 5,
-    enableWarmup: true,
-    l1IdleTimeoutSeconds: 600,
-    l2DelayAfterL1Seconds: 10,
-    l2MinIntervalSeconds: 900,
-    l2MaxIntervalSeconds: 3600,
-    sessionActiveWindowHours: 24,
-  },
-  recall: { enabled: true, maxResults: 5, maxCharsPerMemory: 0, maxTotalRecallChars: 0, scoreThreshold: 0.3, strategy: 'embedding', timeoutMs: 5000 },
-  embedding: {
-    enabled: true,
-    provider: 'openai',
-    proxyUrl: '',
-    baseUrl: 'https://e/v1',
-    apiKey: 'k',
-    model: 'm',
-    dimensions: 1024,
-    sendDimensions: true,
-    conflictRecallTopK: 5,
-    maxInputChars: 5000,
-    timeoutMs: 10000,
-    recallTimeoutMs: 1,
-    captureTimeoutMs: 1,
-  },
-  tcvdb: { url: 'http://x', alias: '' },
-  bm25: { enabled: true, language: 'zh' },
-  report: { enabled: false, type: 'local' },
-  llm: { enabled: true, baseUrl: 'https://l/v1', apiKey: 'k', model: 'gpt-4o', maxTokens: 4096, timeoutMs: 120000 },
-  offload: {
-    enabled: true,
-    model: 'm',
-    temperature: 0.2,
-    forceTriggerThreshold: 4,
-    dataDir: '',
-    defaultContextWindow: 200000,
-    maxPairsPerBatch: 20,
-    l2NullThreshold: 4,
-    l2TimeoutSeconds: 300,
-    mildOffloadRatio: 0.5,
-    aggressiveCompressRatio: 0.85,
-    mmdMaxTokenRatio: 0.2,
-    backendUrl: '',
-    backendApiKey: '',
-    backendTimeoutMs: 10000,
-  },
-};
+const REFERENCE_BLOCK = JSON.parse(fs.readFileSync(new URL('reference-block.json', import.meta.url), 'utf8'));
 
 /** The little of JSON Schema that the manifest uses, checked strictly. */
 function validate(schema, value, at = 'config') {

@@ -108,6 +108,11 @@ export class Ledger {
     this.said.push({ text, answers });
   }
 
+  /** Takes out what was forgotten on purpose. */
+  forget(which) {
+    this.said = this.said.filter((entry) => !which(entry));
+  }
+
   /**
    * Waits until the engine holds what was said, and returns `{ ok, messages, least, most, twice }`: the rows
    * that there are, the bounds that the ledger gives, and user texts that are there too often.
@@ -123,19 +128,23 @@ export class Ledger {
     return { ok: messages >= least && messages <= most && twice.length === 0, messages, least, most, twice };
   }
 
-  /** Reads a copy of the database, so that the engine is not asked about itself. */
   async #twice() {
     const expected = new Map();
     for (const { text } of this.said) expected.set(text, (expected.get(text) ?? 0) + 1);
-    const copy = fs.mkdtempSync(path.join(this.host.dir, 'copy-'));
-    const data = path.join(this.host.stateDir, 'strata', 'memory');
-    for (const name of fs.readdirSync(data)) if (name.startsWith('strata.db')) fs.copyFileSync(path.join(data, name), path.join(copy, name));
-    const script = `
-      const { DatabaseSync } = require('node:sqlite');
-      const db = new DatabaseSync(process.argv[1]);
-      console.log(JSON.stringify(db.prepare("SELECT text, count(*) AS n FROM messages WHERE role = 'user' GROUP BY text").all()));`;
-    const run = spawnSync(path.join(this.host.nodeBin, 'node'), ['--no-warnings', '-e', script, path.join(copy, 'strata.db')], { encoding: 'utf8' });
-    if (run.status !== 0) throw new Error(`cannot read the database: ${run.stderr}`);
-    return JSON.parse(run.stdout).filter(({ text, n }) => n > (expected.get(text) ?? 0));
+    const stored = rowsOf(this.host, "SELECT text, count(*) AS n FROM messages WHERE role = 'user' GROUP BY text");
+    return stored.filter(({ text, n }) => n > (expected.get(text) ?? 0));
   }
+}
+
+/** Returns the rows of a query on a copy of the memory's database, so that the engine is not asked about itself. */
+export function rowsOf(host, sql) {
+  const copy = fs.mkdtempSync(path.join(host.dir, 'copy-'));
+  const data = path.join(host.stateDir, 'strata', 'memory');
+  for (const name of fs.readdirSync(data)) if (name.startsWith('strata.db')) fs.copyFileSync(path.join(data, name), path.join(copy, name));
+  const script = `
+    const { DatabaseSync } = require('node:sqlite');
+    console.log(JSON.stringify(new DatabaseSync(process.argv[1]).prepare(process.argv[2]).all()));`;
+  const run = spawnSync(path.join(host.nodeBin, 'node'), ['--no-warnings', '-e', script, path.join(copy, 'strata.db'), sql], { encoding: 'utf8' });
+  if (run.status !== 0) throw new Error(`cannot read the database: ${run.stderr}`);
+  return JSON.parse(run.stdout);
 }

@@ -3,8 +3,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { textOf } from '../mock-model.mjs';
+import { rowsOf } from '../stage.mjs';
 
 const FILES = 20;
+/** Files of a task whose results are most of the next request and still fit, so that the model's count says something about them. */
+const FEW_FILES = 8;
+/** Characters a token of a model that counts more than the engine estimates. */
+const DENSE_CHARS = 3.5;
 /** Together more than half of the mock's window, so that the engine has a reason to replace results. */
 const FILE_BYTES = 16_000;
 
@@ -25,6 +30,14 @@ export async function offload(checks, { host, model, ledger }) {
           : { text: 'Surveyed.' }
         : undefined,
     (r) => (r.kind === 'agent' && r.question.includes('Which needle is in file 7') ? drillDown(r) : undefined),
+    (r) =>
+      r.kind === 'agent' && r.question.includes('Skim the first files') && r.toolCount < FEW_FILES
+        ? { calls: [{ name: 'read', args: { path: name(r.toolCount + 1) } }] }
+        : undefined,
+    (r) =>
+      r.kind === 'agent' && r.question.includes('How many did you skim')
+        ? { text: 'Some.', usage: { prompt_tokens: Math.ceil(JSON.stringify([r.body.messages, r.body.tools]).length / DENSE_CHARS), completion_tokens: 10 } }
+        : undefined,
   );
 
   await checks.scenario('offload: a task of twenty tool calls', async () => {
@@ -64,6 +77,21 @@ export async function offload(checks, { host, model, ledger }) {
       model.unexpected.length === 0,
       model.unexpected.map((r) => r.system.slice(0, 200) + r.lastUser.slice(0, 200)),
     );
+  });
+
+  await checks.scenario("offload: the model's own count of tokens", async () => {
+    await ledger.turn('agent:main:skim', 'Skim the first files, please.');
+    await ledger.turn('agent:main:skim', 'How many did you skim?');
+    const [row] = await host.until(
+      'the count has arrived',
+      async () => {
+        const rows = rowsOf(host, 'SELECT model, reported_tokens AS reported, estimated_tokens AS estimated FROM offload_calibration');
+        return rows.length ? rows : undefined;
+      },
+      30_000,
+    );
+    checks.figure('calibration', `${row.model}: the model counted ${row.reported} where the engine estimates ${row.estimated}`);
+    checks.that('usage that OpenClaw reports calibrates the estimate', row.reported > row.estimated, row);
   });
 }
 

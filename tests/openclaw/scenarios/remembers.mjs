@@ -32,9 +32,20 @@ function answers(place) {
 /** Installs, asks for the grant, talks in two sessions, lets the model call tools. Returns the running stage. */
 export async function remembers(checks, { line, tgz, root }) {
   const place = await stage({ name: `node${line}`, line, tgz, root, granted: false });
-  const { model, host } = place;
   answers(place);
+  await asksForTheGrant(checks, place, { line, tgz });
+  await spansSessions(checks, place, line);
+  return place;
+}
 
+/** The same on a stage that has the grant, without what comes before it: one gateway start, for every run. */
+export async function remembersQuickly(checks, place, line) {
+  answers(place);
+  await checks.scenario(`Node ${line}: gateway`, async () => checks.figure('gateway ready after', `${Math.round(await place.host.start())} s`));
+  await spansSessions(checks, place, line);
+}
+
+async function asksForTheGrant(checks, { model, host }, { line, tgz }) {
   await checks.scenario(`Node ${line}: install`, async () => {
     checks.that('the package is small', fs.statSync(tgz).size < 4 << 20, `${fs.statSync(tgz).size} bytes`);
     checks.figure('package', `${Math.round(fs.statSync(tgz).size / 1024)} KiB packed`);
@@ -78,6 +89,10 @@ export async function remembers(checks, { line, tgz, root }) {
     );
   });
 
+}
+
+async function spansSessions(checks, place, line) {
+  const { model, host } = place;
   await checks.scenario(`Node ${line}: session 1 states, session 2 gets`, async () => {
     let attempts = 0;
     await host.until(
@@ -144,7 +159,6 @@ export async function remembers(checks, { line, tgz, root }) {
     const files = fs.readdirSync(path.join(host.stateDir, 'strata'));
     checks.that("state is under OpenClaw's state directory", files.includes('memory'), files);
   });
-  return place;
 }
 
 function parse(text) {
