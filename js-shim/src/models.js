@@ -119,7 +119,7 @@ async function completeOverHttp(service, request, signal) {
   /** @type {Record<string, unknown>} */
   const body = { model: service.model, messages, max_tokens: request.maxTokens, temperature: 0, stream: false };
   if (request.schemaJson !== '' && service.jsonSchema !== false) {
-    body.response_format = { type: 'json_schema', json_schema: { name: request.purpose.replace(/[^A-Za-z0-9_-]/g, '_'), strict: true, schema: JSON.parse(request.schemaJson) } };
+    body.response_format = { type: 'json_schema', json_schema: { name: request.purpose.replace(/[^A-Za-z0-9_-]/g, '_'), schema: JSON.parse(request.schemaJson) } };
   }
   const answer = await post(`${service.url}/chat/completions`, service.key, body, signal);
   const text = answer.choices?.[0]?.message?.content;

@@ -4,6 +4,7 @@
 //! ```sh
 //! cargo test --release -p strata-tests --features hosts --test figures -- --ignored --nocapture
 //! ```
+//! `STRATA_FIGURES_COMPONENT=FILE` measures another build of the component.
 #![allow(clippy::disallowed_methods)] // It measures time.
 
 use serde_json::Value;
@@ -79,7 +80,8 @@ fn the_runner_beside_the_core() {
 
     let native: Vec<core::EndEvent> = events.iter().map(for_core).collect();
     let (mut best_core, mut best_wasm) = (f64::MAX, f64::MAX);
-    let runtime = Runtime::new(&ComponentSource::Embedded).expect("compiles");
+    let runtime =
+        Runtime::new(&env::var_os("STRATA_FIGURES_COMPONENT").map_or(ComponentSource::Embedded, |path| ComponentSource::File(path.into()))).expect("compiles");
     let kept = tempfile::tempdir().expect("temporary");
     for round in 0..ROUNDS {
         let directory = tempfile::tempdir().expect("temporary");

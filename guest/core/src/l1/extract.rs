@@ -1,6 +1,7 @@
 //! The first question of a batch: which atoms are in these messages?
 
 use super::Input;
+use super::check::{MAX_SCENE, MAX_SOURCES};
 use crate::contract::{Abilities, LlmRequest};
 use crate::l0::Message;
 use serde_json::{Value, json};
@@ -25,6 +26,17 @@ const MAX_TOOLS: usize = 5;
 
 /// Bound on the answer, in tokens (the reference system's figure).
 const MAX_ANSWER_TOKENS: u32 = 4096;
+
+/// Longest fact, quote and time that the schema allows, in characters. A small model that falls into a loop inside of
+/// a string ends there, not at the bound of the answer: SmolLM2-135M needs it to answer at all.
+pub const MAX_FACT: usize = 400;
+const MAX_QUOTE: usize = 200;
+const MAX_TIME: usize = 40;
+
+/// The schema allows a memory for so many characters of new messages, and always `MIN_MEMORIES`: a small model fills
+/// what it may fill.
+const CHARACTERS_A_MEMORY: usize = 40;
+const MIN_MEMORIES: usize = 3;
 
 /// After this long the host should report failure, in milliseconds (the reference system's figure).
 pub const TIMEOUT_MS: u32 = 180_000;
@@ -53,7 +65,7 @@ pub fn request(input: &Input, model: &Abilities) -> LlmRequest {
         purpose: "l1-extract".into(),
         system: PROMPT.replace("{max}", &input.max_atoms.to_string()),
         prompt,
-        schema_json: if model.json_schema { schema().to_string() } else { String::new() },
+        schema_json: if model.json_schema { schema(input).to_string() } else { String::new() },
         max_tokens: MAX_ANSWER_TOKENS,
         timeout_ms: TIMEOUT_MS,
     }
@@ -116,25 +128,30 @@ pub fn without_code_blocks(text: &str) -> String {
     kept
 }
 
-fn schema() -> Value {
+/// Returns the shape of the answer, with everything bounded that a model could draw out.
+fn schema(input: &Input) -> Value {
+    let labels: Vec<String> = (0..input.new.len()).map(label).collect();
+    let characters: usize = input.new.iter().map(|message| message.text.chars().count()).sum();
+    let memories = (characters / CHARACTERS_A_MEMORY).max(MIN_MEMORIES).min(input.max_atoms);
+    let text = |longest: usize| json!({"type": "string", "maxLength": longest});
     json!({
         "type": "object", "required": ["scenes"], "additionalProperties": false,
-        "properties": {"scenes": {"type": "array", "items": {
+        "properties": {"scenes": {"type": "array", "maxItems": labels.len(), "items": {
             "type": "object", "required": ["scene", "memories"], "additionalProperties": false,
             "properties": {
-                "scene": {"type": "string"},
-                "memories": {"type": "array", "items": {
+                "scene": text(MAX_SCENE),
+                "memories": {"type": "array", "maxItems": memories, "items": {
                     "type": "object", "required": ["content", "type", "priority", "sources", "start", "end"], "additionalProperties": false,
                     "properties": {
-                        "content": {"type": "string"},
+                        "content": text(MAX_FACT),
                         "type": {"type": "string", "enum": ["persona", "episodic", "instruction"]},
                         "priority": {"type": "integer"},
-                        "sources": {"type": "array", "items": {
+                        "sources": {"type": "array", "maxItems": labels.len().min(MAX_SOURCES), "items": {
                             "type": "object", "required": ["id", "quote"], "additionalProperties": false,
-                            "properties": {"id": {"type": "string"}, "quote": {"type": "string"}}
+                            "properties": {"id": {"type": "string", "enum": labels}, "quote": text(MAX_QUOTE)}
                         }},
-                        "start": {"type": "string"},
-                        "end": {"type": "string"}
+                        "start": text(MAX_TIME),
+                        "end": text(MAX_TIME)
                     }
                 }}
             }

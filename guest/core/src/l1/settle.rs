@@ -83,7 +83,7 @@ pub fn request(atoms: &[NewAtom], pool: &[Atom], calendar: &Calendar, model: &Ab
         purpose: "l1-settle".into(),
         system: PROMPT.into(),
         prompt,
-        schema_json: if model.json_schema { schema().to_string() } else { String::new() },
+        schema_json: if model.json_schema { schema(atoms.len(), pool.len()).to_string() } else { String::new() },
         max_tokens: MAX_ANSWER_TOKENS,
         timeout_ms: super::extract::TIMEOUT_MS,
     }
@@ -145,16 +145,19 @@ fn label(name: &str, prefix: char, count: usize) -> Option<usize> {
     number.checked_sub(1).filter(|index| *index < count)
 }
 
-fn schema() -> Value {
+/// Returns the shape of the answer about `new` atoms and `known` ones, with everything bounded that a model could draw out.
+fn schema(new: usize, known: usize) -> Value {
+    let new_labels: Vec<String> = (1..=new).map(|index| format!("n{index}")).collect();
+    let targets: Vec<String> = (1..=known).map(|index| format!("c{index}")).chain(new_labels.iter().cloned()).collect();
     json!({
         "type": "object", "required": ["decisions"], "additionalProperties": false,
-        "properties": {"decisions": {"type": "array", "items": {
+        "properties": {"decisions": {"type": "array", "maxItems": new, "items": {
             "type": "object", "required": ["new", "action", "targets", "content", "type", "priority"], "additionalProperties": false,
             "properties": {
-                "new": {"type": "string"},
+                "new": {"type": "string", "enum": new_labels},
                 "action": {"type": "string", "enum": ["store", "skip", "update", "merge"]},
-                "targets": {"type": "array", "items": {"type": "string"}},
-                "content": {"type": "string"},
+                "targets": {"type": "array", "maxItems": targets.len(), "items": {"type": "string", "enum": targets}},
+                "content": {"type": "string", "maxLength": super::extract::MAX_FACT},
                 "type": {"type": "string", "enum": ["", "persona", "episodic", "instruction"]},
                 "priority": {"type": "integer"}
             }

@@ -1,11 +1,15 @@
 //! What a model may answer about scenes. Text in, operations out; nothing here trusts it.
 
+use super::{MAX_SCENE_CHARS, MAX_SUMMARY_CHARS};
 use crate::pages;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Longest answer that is looked at, in bytes: ten times what the token bound allows.
 const MAX_ANSWER: usize = 256 << 10;
+
+/// Longest name, heading or id that the schema allows, in characters: a small model that loops inside of a string ends there.
+const MAX_NAME: usize = 80;
 
 /// Operations of one answer: every scene once, and a new one.
 const MAX_OPERATIONS: usize = 32;
@@ -47,12 +51,13 @@ pub(super) struct Answer {
 
 /// Returns the JSON Schema of the answer.
 pub(super) fn schema() -> String {
+    let text = |longest: usize| json!({"type": "string", "maxLength": longest});
     let paragraphs = json!({"type": "array", "maxItems": MAX_PARAGRAPHS, "items": {
         "type": "object", "required": ["text", "atoms"], "additionalProperties": false,
         "properties": {
-            "heading": {"type": "string"}, "text": {"type": "string"},
-            "atoms": {"type": "array", "minItems": 1, "maxItems": MAX_ATOMS, "items": {"type": "string"}}}}});
-    let names = json!({"type": "array", "maxItems": MAX_OPERATIONS, "items": {"type": "string"}});
+            "heading": text(MAX_NAME), "text": text(MAX_SCENE_CHARS),
+            "atoms": {"type": "array", "minItems": 1, "maxItems": MAX_ATOMS, "items": text(MAX_NAME)}}}});
+    let names = json!({"type": "array", "maxItems": MAX_OPERATIONS, "items": text(MAX_NAME)});
     json!({
         "type": "object", "additionalProperties": false,
         "properties": {
@@ -60,10 +65,10 @@ pub(super) fn schema() -> String {
                 "type": "object", "required": ["op"], "additionalProperties": false,
                 "properties": {
                     "op": {"enum": ["create", "update", "merge", "archive"]},
-                    "name": {"type": "string"}, "scene": {"type": "string"}, "scenes": names,
-                    "summary": {"type": "string"}, "reason": {"type": "string"}, "paragraphs": paragraphs}}},
+                    "name": text(MAX_NAME), "scene": text(MAX_NAME), "scenes": names,
+                    "summary": text(MAX_SUMMARY_CHARS), "reason": text(MAX_WHY), "paragraphs": paragraphs}}},
             "need": names,
-            "persona_update": {"type": "string"}}
+            "persona_update": text(MAX_WHY)}
     })
     .to_string()
 }

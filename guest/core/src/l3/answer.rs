@@ -12,6 +12,9 @@ use serde_json::json;
 const MAX_SECTIONS: usize = 12;
 const MAX_STATEMENTS: usize = 40;
 
+/// Longest heading or id that the schema allows, in characters.
+const MAX_HEADING: usize = 80;
+
 /// Atoms behind one statement.
 const MAX_ATOMS: usize = 20;
 
@@ -49,12 +52,12 @@ pub(super) fn schema() -> String {
         "properties": {"sections": {"type": "array", "minItems": 1, "maxItems": MAX_SECTIONS, "items": {
             "type": "object", "required": ["heading", "statements"], "additionalProperties": false,
             "properties": {
-                "heading": {"type": "string"},
+                "heading": {"type": "string", "maxLength": MAX_HEADING},
                 "statements": {"type": "array", "maxItems": MAX_STATEMENTS, "items": {
                     "type": "object", "required": ["text", "atoms"], "additionalProperties": false,
                     "properties": {
                         "text": {"type": "string", "maxLength": MAX_STATEMENT},
-                        "atoms": {"type": "array", "minItems": 1, "maxItems": MAX_ATOMS, "items": {"type": "string"}}}}}}}}}
+                        "atoms": {"type": "array", "minItems": 1, "maxItems": MAX_ATOMS, "items": {"type": "string", "maxLength": MAX_HEADING}}}}}}}}}
     })
     .to_string()
 }

@@ -34,6 +34,8 @@ const FRESH_MS: u64 = 24 * 60 * 60 * 1_000;
 const NODES_MAX: usize = 8;
 const LABEL_MAX_CHARS: usize = 60;
 const NODE_SUMMARY_MAX_CHARS: usize = 150;
+/// Longest id of a call or node that the schema allows: a small model that loops inside of a string ends there.
+const ID_MAX_CHARS: usize = 200;
 const ANSWER_MAX_TOKENS: u32 = 2_048;
 /// A question that takes longer has failed (the reference's figure for its summaries).
 const TIMEOUT_MS: u32 = 120_000;
@@ -301,15 +303,15 @@ fn question(purpose: &str, system: &str, prompt: String, schema: &Value, model: 
 
 fn summary_schema() -> Value {
     json!({"type": "object", "required": ["summaries"], "properties": {"summaries": {"type": "array", "items": {"type": "object",
-        "required": ["id", "summary", "score"], "properties": {"id": {"type": "string"}, "summary": {"type": "string"}, "score": {"type": "integer"}}}}}})
+        "required": ["id", "summary", "score"], "properties": {"id": {"type": "string", "maxLength": ID_MAX_CHARS}, "summary": {"type": "string", "maxLength": SUMMARY_MAX_CHARS}, "score": {"type": "integer"}}}}}})
 }
 
 fn boundary_schema() -> Value {
-    json!({"type": "object", "required": ["decision"], "properties": {"decision": {"enum": ["same", "new", "return"]}, "task": {"type": "integer"}, "goal": {"type": "string"}}})
+    json!({"type": "object", "required": ["decision"], "properties": {"decision": {"enum": ["same", "new", "return"]}, "task": {"type": "integer"}, "goal": {"type": "string", "maxLength": NODE_SUMMARY_MAX_CHARS}}})
 }
 
 fn canvas_schema() -> Value {
     json!({"type": "object", "required": ["nodes"], "properties": {"nodes": {"type": "array", "items": {"type": "object",
-        "required": ["node", "label", "status", "summary"], "properties": {"node": {"type": "string"}, "label": {"type": "string"},
-        "status": {"enum": ["done", "doing", "paused", "blocked"]}, "summary": {"type": "string"}, "calls": {"type": "array", "items": {"type": "string"}}}}}}})
+        "required": ["node", "label", "status", "summary"], "properties": {"node": {"type": "string", "maxLength": ID_MAX_CHARS}, "label": {"type": "string", "maxLength": LABEL_MAX_CHARS},
+        "status": {"enum": ["done", "doing", "paused", "blocked"]}, "summary": {"type": "string", "maxLength": NODE_SUMMARY_MAX_CHARS}, "calls": {"type": "array", "items": {"type": "string", "maxLength": ID_MAX_CHARS}}}}}}})
 }
