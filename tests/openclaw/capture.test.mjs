@@ -122,3 +122,61 @@ test('an excluded session is counted and not read', async () => {
   assert.deepEqual(capture.excluded, { 'agent main is excluded': 1 });
   await end();
 });
+
+/** One rule each: settings, a conversation that goes and one that stays (session key, more of the message), and settings that ask for it. */
+const RULES = [
+  ['an agent by glob', { excludeAgents: ['test-*'] }, ['agent:test-7:main'], ['agent:latest-7:main']],
+  ['groups', { excludeChatTypes: ['group'] }, ['agent:main:telegram:group:1'], ['agent:main:telegram:channel:1']],
+  ['channels', { excludeChatTypes: ['channel'] }, ['agent:main:discord:channel:1'], ['agent:main:telegram:group:1']],
+  ['direct conversations', { excludeChatTypes: ['direct'] }, ['agent:main:telegram:direct:1'], ['agent:main:main']],
+  ['the main conversation', { excludeChatTypes: ['main'] }, ['agent:main:main'], ['agent:main:telegram:direct:1']],
+  [
+    'a sender by glob',
+    { excludeSenders: ['bot*'] },
+    ['agent:main:telegram:group:1', { __openclaw: { senderName: 'BotWeather' } }],
+    ['agent:main:telegram:group:1', { __openclaw: { senderName: 'Robot' } }],
+  ],
+  ['scheduled runs, unless asked for', {}, ['agent:main:cron:n'], ['agent:main:cron:n'], { cron: true }],
+  ['subagents, unless asked for', {}, ['agent:main:subagent:x'], ['agent:main:subagent:x'], { subagents: true }],
+  [
+    'heartbeats, unless asked for',
+    {},
+    ['agent:main:main', { provenance: { kind: 'internal_system', sourceTool: 'heartbeat' } }],
+    ['agent:main:main', { provenance: { kind: 'internal_system', sourceTool: 'heartbeat' } }],
+    { heartbeat: true },
+  ],
+  ['incognito sessions, always', { cron: true, subagents: true }, ['agent:main:dashboard:incognito-1'], ['agent:main:dashboard:not-incognito-1']],
+];
+
+for (const [name, rule, [gone, goneMeta], [stays, staysMeta], asked] of RULES) {
+  test(`left alone: ${name}`, async () => {
+    const read = async (capture, sessionKey, meta) => {
+      const one = stage({ rows: [said('1', 'user', 'hello', meta), said('2', 'assistant', 'hi')], config: { capture } });
+      const ctx = { ...CTX, agentId: undefined, sessionKey };
+      one.capture.onRun(ctx);
+      await one.capture.read(ctx);
+      await one.end();
+      return one.stored.map(({ id }) => id);
+    };
+    assert.deepEqual(await read(rule, gone, goneMeta), []);
+    assert.deepEqual(await read(asked ?? rule, stays, staysMeta), ['1', '2']);
+  });
+}
+
+test('a group keeps who said what, and a conversation of two does not', async () => {
+  const rows = [said('1', 'user', 'hi', { __openclaw: { senderName: 'Ana' } }), said('2', 'user', 'hi', { __openclaw: { senderUsername: 'bo' } })];
+  for (const [sessionKey, speakers] of [
+    ['agent:main:telegram:group:1', ['Ana', 'bo']],
+    ['agent:main:main', [undefined, undefined]],
+  ]) {
+    const { capture, stored, end } = stage({ rows });
+    const ctx = { ...CTX, sessionKey };
+    capture.onRun(ctx);
+    await capture.read(ctx);
+    assert.deepEqual(
+      stored.map(({ speaker }) => speaker),
+      speakers,
+    );
+    await end();
+  }
+});

@@ -48,7 +48,7 @@ export async function commands(checks, { host, ledger }) {
 
   await checks.scenario('commands: looking', async () => {
     const found = await json(['search', 'peanuts']);
-    const id = found.value?.hits?.[0]?.id ?? found.value?.items?.[0]?.id;
+    const id = found.value?.results?.[0]?.id;
     checks.that('search finds a memory', found.code === 0 && found.stdout.includes('peanuts') && id !== undefined, found);
     const messages = await json(['search', '--messages', 'peanuts']);
     checks.that('search --messages finds what was said', messages.code === 0 && messages.stdout.includes('allergic'), messages);
