@@ -10,7 +10,7 @@ COMPONENT := $(TARGET)/wasm32-wasip2/component/strata_component.wasm
 RUNNER := $(TARGET)/release/strata
 
 # What the tests may take on a cold machine, downloads included; what has no time left says so and is skipped.
-TEST_LIMIT_S ?= 1170
+TEST_LIMIT_S ?= 1140
 STARTED := $(shell date +%s)
 
 # Node parts are built and tested where Node and npm exist.

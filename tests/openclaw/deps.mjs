@@ -14,7 +14,7 @@ export const OPENCLAW_VERSION = '2026.9.6';
 export const NODE_LINES = ['24', '26'];
 
 /** Longest that one `npm install` may take. */
-const INSTALL_TIMEOUT_MS = 600_000;
+const INSTALL_TIMEOUT_MS = 900_000;
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 

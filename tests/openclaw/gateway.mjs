@@ -16,6 +16,9 @@ const TURN_TIMEOUT_MS = 300_000;
 /** Longest wait for an orderly stop before the process is killed. */
 const STOP_TIMEOUT_MS = 30_000;
 
+/** Longest wait until a running gateway has taken a changed configuration over. */
+const CHANGE_TIMEOUT_MS = 180_000;
+
 /** Starts that are tried on a busy machine. */
 const START_ATTEMPTS = 4;
 
@@ -98,6 +101,27 @@ export class OpenClaw {
     const config = this.readConfig();
     change(config);
     fs.writeFileSync(this.configPath, JSON.stringify(config, null, 2));
+  }
+
+  /**
+   * Edits the configuration and waits until the gateway has taken it over. OpenClaw refuses a reload while a call of a
+   * plugin is under way (a model request, say) and does not come back to it by itself; the file is written again then.
+   */
+  async changeConfig(change) {
+    let from = this.log().length;
+    this.editConfig(change);
+    await this.until(
+      'the gateway takes the change over',
+      () => {
+        const since = this.log().slice(from);
+        if (since.includes('config reload failed')) {
+          from = this.log().length;
+          this.editConfig((config) => (config.meta = { ...config.meta, lastTouchedAt: new Date().toISOString() }));
+        }
+        return /hot reload applied|restart/iu.test(since);
+      },
+      CHANGE_TIMEOUT_MS,
+    );
   }
 
   /** Runs `openclaw ARGS` and returns `{ code, stdout, stderr, ms }`. Never throws on a failing command. */

@@ -84,6 +84,8 @@ export async function commands(checks, { host, ledger }) {
       sessions.code === 0 && sessions.value?.stored <= 2 && sessions.value?.known >= before - 2,
       sessions,
     );
+    // What was said before the grant is taken in by this command and by nothing else.
+    if (sessions.value?.stored === 2) ledger.note('My name is Nobody and this must not be stored.', 1);
     checks.figure('import --from openclaw', `${sessions.value?.delivered} messages read, ${sessions.value?.known} known, ${sessions.value?.stored} new`);
   });
 

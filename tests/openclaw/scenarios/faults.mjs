@@ -46,7 +46,7 @@ export async function faults(checks, place) {
   });
 
   await checks.scenario('the memory slot belongs to another plugin', async () => {
-    await changed(host, (config) => (config.plugins.slots.memory = 'memory-core'));
+    await host.changeConfig((config) => (config.plugins.slots.memory = 'memory-core'));
     const request = await turnUntil(place, 'Which city do I live in, again?', (r) => r.tools.length > 0 && !r.tools.includes('conversation_search'));
     checks.that('recall works without the slot', recalled(request).includes('Lisbon'), request.lastUser);
     checks.that(
@@ -60,11 +60,11 @@ export async function faults(checks, place) {
       report.features['memory-slot']?.ok === false && report.features['memory-slot'].note.includes('memory-core'),
       report.features,
     );
-    await changed(host, (config) => (config.plugins.slots.memory = 'strata'));
+    await host.changeConfig((config) => (config.plugins.slots.memory = 'strata'));
   });
 
   await checks.scenario('the context-engine slot is refused', async () => {
-    await changed(host, (config) => (config.plugins.slots.contextEngine = 'legacy'));
+    await host.changeConfig((config) => (config.plugins.slots.contextEngine = 'legacy'));
     const request = await turnUntil(place, 'Am I allergic to anything?', (r) => recalled(r) !== '');
     checks.that('capture and recall go on', recalled(request).includes('peanuts'), request.lastUser);
     const report = await status(host);
@@ -73,7 +73,7 @@ export async function faults(checks, place) {
       report.features['context-engine']?.ok === false && report.features['context-engine'].note.includes('stay in the prompt'),
       report.features,
     );
-    await changed(host, (config) => (config.plugins.slots.contextEngine = 'strata'));
+    await host.changeConfig((config) => (config.plugins.slots.contextEngine = 'strata'));
   });
 
   await fullDisk(checks, place);
@@ -100,7 +100,7 @@ async function fullDisk(checks, place) {
     return;
   }
   await checks.scenario('a full disk', async () => {
-    await changed(host, (config) => (config.plugins.entries.strata.config = { ...config.plugins.entries.strata.config, dataDir: small }));
+    await host.changeConfig((config) => (config.plugins.entries.strata.config = { ...config.plugins.entries.strata.config, dataDir: small }));
     await turnUntil(place, 'Is the small disk in use?', () => fs.existsSync(path.join(small, 'memory')), { counted: false });
     const filler = path.join(small, 'filler');
     fill(filler);
@@ -132,7 +132,7 @@ async function fullDisk(checks, place) {
     );
     checks.that('what was said on the full disk is there, once', rows.filter(({ text }) => text.includes('favourite number is forty-two')).length === 1, rows);
   });
-  await changed(host, (config) => delete config.plugins.entries.strata.config.dataDir);
+  await host.changeConfig((config) => delete config.plugins.entries.strata.config.dataDir);
   spawnSync('umount', ['-l', small]);
 }
 
@@ -146,27 +146,6 @@ function fill(file) {
   } finally {
     fs.closeSync(fd);
   }
-}
-
-/**
- * Edits the configuration and waits until the gateway has taken it over. OpenClaw refuses a reload while a call of the
- * plugin is under way (a model request, say) and does not come back to it by itself; the file is written again then.
- */
-async function changed(host, change) {
-  let from = host.log().length;
-  host.editConfig(change);
-  await host.until(
-    'the gateway takes the change over',
-    () => {
-      const since = host.log().slice(from);
-      if (since.includes('config reload failed')) {
-        from = host.log().length;
-        host.editConfig((config) => (config.meta = { ...config.meta, lastTouchedAt: new Date().toISOString() }));
-      }
-      return /hot reload applied|restart/iu.test(since);
-    },
-    120_000,
-  );
 }
 
 /** Says `text` until a request shows that the change has arrived, and returns that request. */

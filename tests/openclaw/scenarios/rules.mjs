@@ -66,12 +66,12 @@ function attempt() {
 }
 
 async function withCapture(host, rule, work) {
-  const change = (apply) => host.editConfig((config) => apply(config.plugins.entries.strata));
-  change((entry) => (entry.config = { ...entry.config, capture: { ...entry.config?.capture, ...rule } }));
+  const change = (apply) => host.changeConfig((config) => apply(config.plugins.entries.strata));
+  await change((entry) => (entry.config = { ...entry.config, capture: { ...entry.config?.capture, ...rule } }));
   try {
     await work();
   } finally {
-    change((entry) => {
+    await change((entry) => {
       for (const key of Object.keys(rule)) delete entry.config.capture[key];
     });
   }
