@@ -115,7 +115,7 @@ export function registerContextEngine(api, { space, settings, health, log, captu
         scope: scopeOf(params.sessionKey, undefined, space.runs.get(params.sessionKey)?.owner),
         messagesJson: JSON.stringify(params.messages),
         windowTokens: params.tokenBudget ?? settings.offload.defaultContextWindow,
-        overheadTokens: space.overheads.get(params.sessionKey) ?? 0,
+        overheadTokens: space.overheads.get(params.sessionKey)?.tokens ?? 0,
         model: params.model ?? '',
         at: Date.now(),
       };

@@ -57,10 +57,9 @@ class Space {
     this.runs = new Map();
     /** The last stable prompt part of each scope: served when recall is late, so that prompt caches hold. */
     this.stable = new Map();
-    /** Tokens of a session's prompt beside its messages. */
+    /** Tokens of a session's prompt beside its messages (`{ tokens, counted }`), and of the newest words. */
     this.overheads = new Map();
-    /** Tokens of a session's last request beside the list that was assembled for it: overhead and the newest words. */
-    this.besides = new Map();
+    this.prompts = new Map();
     /** What was last assembled for a session, until a model has counted it. */
     this.assembled = new Map();
     /** Tool calls whose results were handed over. */

@@ -1,24 +1,27 @@
-// What a model's own count says about the engine's estimate.
+// What a model's own count says: how large the prompt is beside the messages, and how well the engine estimates.
 //
-// The engine estimates tokens without a tokenizer and is calibrated by counts that models report. It wants
-// them for the list that `assemble` returned, and a model reports them for the whole request; so what else
-// was in the request is noted by size and taken off.
+// OpenClaw tells plugins the texts of a request but not which of its tools are in it (its list names those behind tool
+// search too, 200 KB of them), so sizes alone say little. The count that a model reports for a request says it
+// exactly. A turn whose list of messages is short shows what the rest costs; a turn whose list is long shows, with
+// that taken off, what the list costs, and calibrates the engine's estimate.
 
-/** A rough measure for text that is not the engine's to count: system prompts and tool schemas. */
+/** A rough measure for text that is not the engine's to count. */
 export const CHARS_PER_TOKEN = 4;
 
-/** A report is worth making when the list is at least this share of the request: below, it says more about the rest. */
-const MIN_SHARE = 0.5;
+/** Up to this share of the request, an error in the estimate of the list hardly touches the rest. */
+const SHORT_SHARE = 0.1;
+/** From this share of the request on, an error in the rest hardly touches the list. */
+const LONG_SHARE = 0.5;
 
 /** Registers the hooks that see a request and its first answer. */
 export function registerUsage(api, { space, settings, log }) {
   if (!settings.offload.enabled) return;
   api.on('llm_input', (event, ctx) => {
     if (!ctx.sessionKey) return;
-    const tools = event.tools ? JSON.stringify(event.tools).length : 0;
-    const overhead = Math.ceil(((event.systemPrompt?.length ?? 0) + tools) / CHARS_PER_TOKEN);
-    space.remember(space.overheads, ctx.sessionKey, overhead);
-    space.remember(space.besides, ctx.sessionKey, overhead + Math.ceil((event.prompt?.length ?? 0) / CHARS_PER_TOKEN));
+    space.remember(space.prompts, ctx.sessionKey, Math.ceil((event.prompt?.length ?? 0) / CHARS_PER_TOKEN));
+    // Until a model has counted: the system prompt alone, which is most of it.
+    if (!space.overheads.has(ctx.sessionKey))
+      space.remember(space.overheads, ctx.sessionKey, { tokens: Math.ceil((event.systemPrompt?.length ?? 0) / CHARS_PER_TOKEN), counted: false });
   });
   // The first answer after an assembly counts the assembled list; later ones of the run count tool results too.
   // Synchronous, as OpenClaw asks: the engine hears of it behind the hook's back.
@@ -27,23 +30,36 @@ export function registerUsage(api, { space, settings, log }) {
     const pending = space.assembled.get(ctx.sessionKey);
     if (!pending) return undefined;
     space.assembled.delete(ctx.sessionKey);
-    const reported = reportFor(space.besides.get(ctx.sessionKey), event.message.usage);
-    if (reported !== undefined) {
-      space.call('reportUsage', [pending.model, pending.tokens, reported]).catch((error) => log('debug', `usage: ${error.message}`));
+    const seen = readCount({
+      wholeTokens: wholeOf(event.message.usage),
+      listTokens: pending.tokens,
+      promptTokens: space.prompts.get(ctx.sessionKey) ?? 0,
+      overhead: space.overheads.get(ctx.sessionKey),
+    });
+    if (seen.overhead) space.remember(space.overheads, ctx.sessionKey, seen.overhead);
+    if (seen.reportedTokens !== undefined) {
+      space.call('reportUsage', [pending.model, pending.tokens, seen.reportedTokens]).catch((error) => log('debug', `usage: ${error.message}`));
     }
     return undefined;
   });
 }
 
+/** OpenClaw's `input` leaves out what a prompt cache held. */
+function wholeOf(usage) {
+  return (usage?.input ?? 0) + (usage?.cacheRead ?? 0) + (usage?.cacheWrite ?? 0);
+}
+
 /**
- * Returns the tokens that a model reported for the assembled list alone, or undefined where the report says nothing
- * about it: no usage, no size of the rest, or a list that is the smaller part of the request.
+ * Returns what one count says: `{ overhead: { tokens, counted } }`, the prompt beside its messages, and
+ * `{ reportedTokens }`, the model's count of the assembled list alone. Either may be missing.
  *
- * `besideTokens` is the estimate of the rest; `usage` is OpenClaw's, whose `input` leaves out what a prompt cache held.
+ * `wholeTokens` is the model's count of the request, `listTokens` and `promptTokens` are estimates of the assembled list
+ * and of the newest words; an `overhead` that a short list showed (`counted`) is not given up for a rougher one.
  */
-export function reportFor(besideTokens, usage) {
-  const whole = (usage?.input ?? 0) + (usage?.cacheRead ?? 0) + (usage?.cacheWrite ?? 0);
-  if (besideTokens === undefined || whole <= besideTokens) return undefined;
-  const list = whole - besideTokens;
-  return list < whole * MIN_SHARE ? undefined : list;
+export function readCount({ wholeTokens, listTokens, promptTokens, overhead }) {
+  const beside = wholeTokens - listTokens - promptTokens;
+  if (listTokens <= wholeTokens * SHORT_SHARE) return beside > 0 ? { overhead: { tokens: beside, counted: true } } : {};
+  if (!overhead?.counted) return beside > 0 ? { overhead: { tokens: beside, counted: false } } : {};
+  const reportedTokens = wholeTokens - overhead.tokens - promptTokens;
+  return reportedTokens >= wholeTokens * LONG_SHARE ? { reportedTokens } : {};
 }

@@ -30,14 +30,7 @@ export async function offload(checks, { host, model, ledger }) {
           : { text: 'Surveyed.' }
         : undefined,
     (r) => (r.kind === 'agent' && r.question.includes('Which needle is in file 7') ? drillDown(r) : undefined),
-    (r) =>
-      r.kind === 'agent' && r.question.includes('Skim the first files') && r.toolCount < FEW_FILES
-        ? { calls: [{ name: 'read', args: { path: name(r.toolCount + 1) } }] }
-        : undefined,
-    (r) =>
-      r.kind === 'agent' && r.question.includes('How many did you skim')
-        ? { text: 'Some.', usage: { prompt_tokens: Math.ceil(JSON.stringify([r.body.messages, r.body.tools]).length / DENSE_CHARS), completion_tokens: 10 } }
-        : undefined,
+    (r) => (r.kind === 'agent' && /Skim the first files|How many did you skim/u.test(r.question) ? { ...skim(r), usage: denseUsage(r) } : undefined),
   );
 
   await checks.scenario('offload: a task of twenty tool calls', async () => {
@@ -93,6 +86,15 @@ export async function offload(checks, { host, model, ledger }) {
     checks.figure('calibration', `${row.model}: the model counted ${row.reported} where the engine estimates ${row.estimated}`);
     checks.that('usage that OpenClaw reports calibrates the estimate', row.reported > row.estimated, row);
   });
+}
+
+function skim({ question, toolCount }) {
+  return question.includes('Skim') && toolCount < FEW_FILES ? { calls: [{ name: 'read', args: { path: name(toolCount + 1) } }] } : { text: 'Skimmed.' };
+}
+
+/** The count of a model that needs more tokens for the same text than most. */
+function denseUsage({ body }) {
+  return { prompt_tokens: Math.ceil(JSON.stringify([body.messages, body.tools]).length / DENSE_CHARS), completion_tokens: 10 };
 }
 
 /** A model that follows the placeholder of file 7: the ref that it names is given to the tool that reads refs. */
