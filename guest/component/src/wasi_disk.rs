@@ -97,8 +97,9 @@ impl DiskFile for WasiFile {
         Ok(self.0.stat().map_err(refused)?.size)
     }
 
+    /// As SQLite's own VFS does: content and length, not the times, for which a journal would be written too.
     fn sync(&mut self) -> DiskResult<()> {
-        self.0.sync().map_err(refused)
+        self.0.sync_data().map_err(refused)
     }
 }
 

@@ -63,8 +63,9 @@ impl DiskFile for StdFile {
         Ok(self.0.metadata().map_err(refused)?.len())
     }
 
+    /// As SQLite's own VFS does: content and length, not the times, for which a journal would be written too.
     fn sync(&mut self) -> DiskResult<()> {
-        self.0.sync_all().map_err(refused)
+        self.0.sync_data().map_err(refused)
     }
 }
 
