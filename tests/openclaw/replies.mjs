@@ -84,8 +84,9 @@ const portrays = (request) => {
 const keepsTheTask = (request) => {
   const purpose = purposeOf(request);
   if (purpose === 'offload-summary') {
-    const ids = [...new Set(promptOf(request).match(/\be\d+\b/gu) ?? [])];
-    return json({ summaries: ids.map((id) => ({ id, summary: 'Read one file of the survey.', score: 7 })) });
+    const calls = promptOf(request).split('\n').flatMap(parsed);
+    // A good line names the file.
+    return json({ summaries: calls.map(({ id, call }) => ({ id, summary: `Read ${/[\w-]+\.txt/u.exec(call)?.[0] ?? 'a file'} of the survey.`, score: 7 })) });
   }
   if (purpose === 'offload-boundary') return json({ decision: 'same', task: 0, goal: '' });
   if (purpose === 'offload-canvas') return json({ nodes: [] });
