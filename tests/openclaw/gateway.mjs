@@ -116,7 +116,7 @@ export class OpenClaw {
         const since = this.log().slice(from);
         if (since.includes('config reload failed')) {
           from = this.log().length;
-          this.editConfig((config) => (config.meta = { ...config.meta, lastTouchedAt: new Date().toISOString() }));
+          this.editConfig(() => undefined);
         }
         return /hot reload applied|restart/iu.test(since);
       },
