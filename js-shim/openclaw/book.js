@@ -23,6 +23,7 @@ export class CaptureBook {
   #read() {
     this.sessions = new Map();
     this.since = undefined;
+    this.paused = false;
     let text;
     try {
       text = fs.readFileSync(this.file, 'utf8');
@@ -33,6 +34,7 @@ export class CaptureBook {
     try {
       const value = JSON.parse(text);
       this.since = value.since;
+      this.paused = value.paused === true;
       this.sessions = new Map(Object.entries(value.sessions ?? {}));
     } catch (error) {
       this.log(`${this.file} is not a capture book (${error.message}); sessions are read again from their start`);
@@ -49,6 +51,21 @@ export class CaptureBook {
       this.#write();
     }
     return this.since;
+  }
+
+  /** Notes that memory is switched off, or access taken back. Before the first start there is nothing to note. */
+  pause() {
+    if (this.since === undefined || this.paused) return;
+    this.paused = true;
+    this.#write();
+  }
+
+  /** Ends a pause: what was said in it stays out, so messages are remembered from `now` (milliseconds) on. */
+  resume(now) {
+    if (!this.paused) return;
+    this.paused = false;
+    this.since = now;
+    this.#write();
   }
 
   /** Returns `{ agentId, sessionKey, sessionId, cursor, skipping }` of every session that is known. */
@@ -80,7 +97,7 @@ export class CaptureBook {
 
   /** A write that fails is logged and forgotten: the book only saves work. */
   #write() {
-    const text = JSON.stringify({ version: 1, since: this.since, sessions: Object.fromEntries(this.sessions) });
+    const text = JSON.stringify({ version: 1, since: this.since, paused: this.paused, sessions: Object.fromEntries(this.sessions) });
     const draft = `${this.file}.${process.pid}`;
     try {
       fs.mkdirSync(path.dirname(this.file), { recursive: true, mode: 0o700 });

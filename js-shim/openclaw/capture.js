@@ -1,6 +1,6 @@
 // When to read the transcript, and how what was read reaches the engine.
 import { within } from './deadline.js';
-import { excludedSession } from './rules.js';
+import { excludedByChoice, excludedSession } from './rules.js';
 import { describeSession, scopeOf } from './sessions.js';
 import { byOwner, drainSession, siftRows } from './transcript.js';
 
@@ -14,13 +14,18 @@ const STOP_PATIENCE_MS = 4_000;
 export class Capture {
   /**
    * `reader` resolves to OpenClaw's transcript reader, or undefined on a host without one. `granted` tells
-   * whether the user gave this plugin access to conversations; without it nothing is ever read.
+   * whether the user gave this plugin access to conversations; without it nothing is ever read. `lifecycle` is true for
+   * the instance that OpenClaw runs the plugin's lifecycle in; it notes from when to when memory is switched off.
    */
-  constructor({ space, settings, health, log, reader, granted }) {
+  constructor({ space, settings, health, log, reader, granted, lifecycle = false }) {
     Object.assign(this, { space, settings, health, log, reader, granted });
     this.timers = new Map();
     this.active = granted && settings.capture.enabled;
     this.excluded = {};
+    if (lifecycle) {
+      if (this.active) space.book.resume(Date.now());
+      else space.book.pause();
+    }
     if (!granted) health.set('capture', false, 'not granted: `openclaw strata setup` asks for access to conversations');
     else if (!settings.capture.enabled) health.set('capture', true, 'switched off by capture.enabled');
     else health.set('capture', true);
@@ -59,10 +64,10 @@ export class Capture {
     const identity = identityOf(ctx);
     if (!this.active || !identity.sessionKey || !identity.sessionId) return undefined;
     const why = excludedSession(this.settings.capture, identity.sessionKey, this.space.runs.get(identity.sessionKey)?.trigger);
-    if (why) {
-      this.#count({ [why]: 1 });
-      return undefined;
-    }
+    if (why) this.#count({ [why]: 1 });
+    // What is said while the user leaves a session out stays out when the rule goes: it is read and dropped.
+    const dropped = excludedByChoice(this.settings.capture, describeSession(identity.sessionKey)) !== undefined;
+    if (why && !(dropped && !describeSession(identity.sessionKey).incognito)) return undefined;
     const reader = await this.reader;
     if (!reader) return undefined;
     try {
@@ -70,9 +75,10 @@ export class Capture {
         drainSession(reader, this.space.book, identity, {
           rules: this.settings.capture,
           floorMs: this.space.book.start(Date.now()),
-          deliver: (messages) => this.#deliver(identity, messages),
+          deliver: async (messages) => (dropped ? undefined : this.#deliver(identity, messages)),
         }),
       );
+      if (dropped) return undefined;
       this.#count(tally.excluded);
       this.health.set('capture', true);
       return tally;

@@ -48,7 +48,7 @@ export function register(api, version) {
   });
   const { space } = lease;
   const parts = { space, settings, health, log, granted, active: granted, version, ownNames: keepsBundledMemoryOut(api.config) };
-  const capture = new Capture({ ...parts, reader: loadTranscriptReader() });
+  const capture = new Capture({ ...parts, reader: loadTranscriptReader(), lifecycle: api.registrationMode === 'full' });
   if (!granted) health.set('recall', false, 'not granted: `openclaw strata setup` asks for access to conversations');
   else if (!mayInject(api.config)) health.set('recall', false, 'plugins.entries.strata.hooks.allowPromptInjection is false');
 

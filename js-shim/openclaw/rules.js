@@ -19,12 +19,19 @@ const SILENT_REPLIES = new Set(['NO_REPLY', 'HEARTBEAT_OK']);
 export function excludedSession(rules, sessionKey, trigger) {
   const session = describeSession(sessionKey);
   if (session.incognito) return 'incognito session';
-  if (rules.excludeAgents.some((glob) => matchesGlob(glob, session.agentId))) return `agent ${session.agentId} is excluded`;
-  if (rules.excludeChatTypes.includes(session.kind)) return `chat type ${session.kind} is excluded`;
+  const chosen = excludedByChoice(rules, session);
+  if (chosen) return chosen;
   if (session.kind === 'cron' || trigger === 'cron' || trigger === 'schedule' || trigger === 'automation') return rules.cron ? undefined : 'scheduled run';
   if (trigger === 'heartbeat' || /:heartbeat(?::|$)/u.test(sessionKey)) return rules.heartbeat ? undefined : 'heartbeat run';
   if (session.kind === 'subagent') return rules.subagents ? undefined : 'subagent run';
   if (session.kind === 'acp' || session.kind === 'hook') return rules.subagents ? undefined : `${session.kind} run`;
+  return undefined;
+}
+
+/** Returns why the user's own rules leave a session (`describeSession`) alone, or undefined when they do not. */
+export function excludedByChoice(rules, session) {
+  if (rules.excludeAgents.some((glob) => matchesGlob(glob, session.agentId))) return `agent ${session.agentId} is excluded`;
+  if (rules.excludeChatTypes.includes(session.kind)) return `chat type ${session.kind} is excluded`;
   return undefined;
 }
 

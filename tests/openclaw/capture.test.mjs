@@ -38,8 +38,11 @@ function stage({ rows, refuse = () => undefined, granted = true, config }) {
     const at = Number(cursor ?? 0);
     return { kind: 'page', entries: rows.slice(at), cursor: String(rows.length), hasMore: false };
   };
-  const capture = new Capture({ space: lease.space, settings, health, log, reader: Promise.resolve(read), granted });
-  return { capture, stored, lines, health, end: () => lease.release() };
+  const make = (more = {}) => {
+    const now = { config, granted, ...more };
+    return new Capture({ space: lease.space, settings: readSettings(now.config, ''), health, log, reader: Promise.resolve(read), granted: now.granted, lifecycle: true });
+  };
+  return { capture: make(), make, rows, stored, lines, health, end: () => lease.release() };
 }
 
 test('without the grant nothing is read, whatever event comes', async () => {
@@ -160,6 +163,31 @@ for (const [name, rule, [gone, goneMeta], [stays, staysMeta], asked] of RULES) {
     };
     assert.deepEqual(await read(rule, gone, goneMeta), []);
     assert.deepEqual(await read(asked ?? rule, stays, staysMeta), ['1', '2']);
+  });
+}
+
+for (const [name, off] of [
+  ['the grant is taken back', { granted: false }],
+  ['capture is switched off', { config: { capture: { enabled: false } } }],
+  ['the agent is left out', { config: { capture: { excludeAgents: ['main'] } } }],
+  ['the chat type is left out', { config: { capture: { excludeChatTypes: ['main'] } } }],
+]) {
+  test(`what is said while ${name} stays out afterwards too`, async () => {
+    const { capture, make, rows, stored, end } = stage({ rows: [said('1', 'user', 'before')] });
+    const turn = async (one, id, text) => {
+      one.onRun(CTX);
+      // Stored a second ago: before memory is switched on again, and after the last reading.
+      if (id) rows.push({ ...said(id, 'user', text), createdAt: new Date(Date.now() - (text === 'meanwhile' ? 1_000 : 0)).toISOString() });
+      await one.read(CTX);
+    };
+    await turn(capture);
+    await turn(make(off), '2', 'meanwhile');
+    await turn(make(), '3', 'after');
+    assert.deepEqual(
+      stored.map(({ content }) => content),
+      ['before', 'after'],
+    );
+    await end();
   });
 }
 

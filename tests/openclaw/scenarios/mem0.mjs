@@ -5,6 +5,7 @@
 // with it. mem0's embeddings come from the mock (bags of words); ours are built in.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { OpenClaw } from '../gateway.mjs';
 import { startMockModel, textOf } from '../mock-model.mjs';
@@ -123,7 +124,7 @@ async function ours(tgz, root) {
 async function mem0(root) {
   const model = await startMockModel({ embeddingDimensions: MEM0_DIMENSIONS });
   model.rules.push(mem0Extractor, hostChores, acknowledge);
-  const host = await OpenClaw.create({ name: 'mem0', model, root });
+  const host = await OpenClaw.create({ name: 'mem0', model, root, extraEnv: npmSettings() });
   const install = await host.cli(['plugins', 'install', MEM0, '--force', '--accept-capabilities']);
   if (install.code !== 0) throw new Error(`mem0 does not install: ${install.stdout}\n${install.stderr}`);
   replaceNativeStore(host.stateDir);
@@ -150,6 +151,15 @@ async function mem0(root) {
   // It captures in the background without saying when it is done; half a minute after the last turn it is.
   const settled = () => new Promise((resolve) => setTimeout(resolve, 30_000));
   return { host, model, settled, end: () => ended(host, model) };
+}
+
+/** OpenClaw gets mem0 from npm; behind a proxy it needs this machine's settings for that, and its home is not this one. */
+function npmSettings() {
+  const file = process.env.NPM_CONFIG_USERCONFIG ?? path.join(os.homedir(), '.npmrc');
+  return {
+    ...(fs.existsSync(file) ? { NPM_CONFIG_USERCONFIG: file } : {}),
+    ...(process.env.NODE_EXTRA_CA_CERTS ? { NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS } : {}),
+  };
 }
 
 /**
