@@ -23,7 +23,7 @@ demo: runner
 	$(RUNNER) demo
 
 ## test: every test; ends with one line that says so
-test: fmt-check test-core test-hosts test-node
+test: fetch-openclaw fmt-check test-core test-hosts test-node test-openclaw-in-time
 	@echo "strata: all tests passed"
 
 ## component: the engine as a WebAssembly component

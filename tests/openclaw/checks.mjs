@@ -5,10 +5,17 @@ export class Checks {
     this.results = [];
     this.figures = [];
     this.skipped = [];
+    this.closed = false;
+  }
+
+  /** Ends the record: what a run that was given up still reports is about its end, and says nothing. */
+  close() {
+    this.closed = true;
   }
 
   /** Records one check; a failing one does not stop the others. `detail` is shown when it fails. */
   that(name, ok, detail = '') {
+    if (this.closed) return Boolean(ok);
     this.results.push({ name, ok: Boolean(ok), detail: ok ? '' : text(detail) });
     console.log(`  ${ok ? 'ok  ' : 'FAIL'} ${name}${ok || !detail ? '' : `\n       ${text(detail).slice(0, 2_000).replace(/\n/gu, '\n       ')}`}`);
     return Boolean(ok);

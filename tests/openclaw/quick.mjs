@@ -76,12 +76,13 @@ async function quick(until) {
   clearTimeout(timer);
   if (outcome === 'late') {
     checks.skip('the rest of the plugin in a real OpenClaw', `not done after ${Math.round((performance.now() - started) / 1000)} s on this machine`);
+    checks.close();
   }
   await place?.end();
-  if (!process.env.STRATA_KEEP) fs.rmSync(root, { recursive: true, force: true });
+  if (!process.env.STRATA_KEEP) fs.rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   const code = checks.summary((performance.now() - started) / 1000);
   // What still runs then (a command, a wait) would hold this process.
-  if (outcome === 'late') process.exit(code || (wish === 'must' ? 1 : 0));
+  if (outcome === 'late') process.exit(code || skipped('this machine is too busy to end it in time'));
   return code;
 }
 
