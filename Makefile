@@ -16,7 +16,7 @@ STARTED := $(shell date +%s)
 # Node parts are built and tested where Node and npm exist.
 HAVE_NODE := $(shell command -v $(NODE) >/dev/null 2>&1 && command -v $(NPM) >/dev/null 2>&1 && echo yes)
 
-.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick test-openclaw-in-time fetch-openclaw fmt-check clippy clean proof-kill proof-throughput
+.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick test-openclaw-in-time fetch-openclaw fmt-check clippy clean proof-kill proof-throughput proof-offload measure-offload measure-offload-speed measure-tokens test-mermaid side-by-side
 
 ## demo: remember a conversation of some weeks, and show what enters the next prompt
 demo: runner
@@ -45,6 +45,39 @@ proof-kill: runner
 proof-throughput: runner node
 	$(CARGO) build --quiet --release -p strata-tests --features hosts --example throughput
 	python3 tests/proofs/throughput.py $(TARGET)/release/examples/throughput
+
+## proof-offload: a million random lists keep what must stay; 20,000 give the same bytes on core, wasmtime and Node
+proof-offload: node
+	STRATA_OFFLOAD_CASES=$(or $(CASES),1000000) $(CARGO) test --release -p strata-tests --test offload_properties -- --nocapture
+	STRATA_OFFLOAD_DRIVER_CASES=$(or $(DRIVER_CASES),20000) $(CARGO) test --release -p strata-tests --features hosts --test offload_drivers -- --nocapture
+ifeq ($(HAVE_NODE),yes)
+	rm -rf $(TARGET)/offload-drivers/node
+	$(NODE) js-shim/bin/strata-conformance.js $(TARGET)/offload-drivers/scenarios --transcripts $(TARGET)/offload-drivers/node
+	diff -r $(TARGET)/offload-drivers/core $(TARGET)/offload-drivers/node
+	@echo "strata: core, wasmtime and Node give the same bytes"
+endif
+
+## measure-offload: recorded sessions in STRATA_SHARED/sessions: tokens, facts within reach, strings in sight, prefixes
+measure-offload:
+	$(CARGO) test --release -p strata-tests --test offload_recordings -- --nocapture
+
+## measure-offload-speed: milliseconds of assemble in wasmtime for 600 to 6,000 messages; wants a quiet machine
+measure-offload-speed: component
+	$(CARGO) test --release -p strata-tests --features hosts --test offload_figures -- --ignored --nocapture
+
+## test-mermaid: every canvas of a space of hostile words, parsed by the real mermaid package
+test-mermaid: node
+	cd tests/mermaid && $(NPM) ci --silent --no-audit --no-fund && $(NPM) test --silent
+
+## side-by-side: headroom-ai and context-mode on SESSIONS="a.json b.json" (unpacked); PYTHON has headroom-ai
+side-by-side: runner
+	cd tests/side_by_side && $(NPM) ci --silent --no-audit --no-fund
+	$(NODE) tests/side_by_side/compare.mjs $(RUNNER) $(or $(PYTHON),python3) $(SESSIONS)
+
+## measure-tokens: the token estimate against o200k_base on SESSIONS="a.json b.json"
+measure-tokens: node
+	cd tests/side_by_side && $(NPM) ci --silent --no-audit --no-fund
+	$(NODE) tests/side_by_side/token_error.mjs $(SESSIONS)
 
 ## node: the npm package
 node: component

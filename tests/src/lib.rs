@@ -2,3 +2,6 @@
 
 #[cfg(feature = "hosts")]
 pub mod core_target;
+
+pub mod random_lists;
+pub mod seeker;
