@@ -119,6 +119,8 @@ impl Report {
         let offloaded: Vec<Value> =
             self.offloaded.iter().map(|text| json!({"tool": text.tool, "ref": text.path, "bytes": text.bytes, "exact": text.exact})).collect();
         let bytes: usize = self.offloaded.iter().map(|text| text.bytes).sum();
+        // A recording without a turn has no list.
+        let last_list = serde_json::from_str::<Value>(&self.last_list).unwrap_or_default();
         json!({
             "window": self.window,
             "tokens_before": self.before(),
@@ -131,6 +133,7 @@ impl Report {
             "turns": turns,
             "canvases": canvases,
             "offloaded": offloaded,
+            "last_list": last_list,
         })
     }
 }

@@ -69,6 +69,20 @@ fn tell(disk: &SimDisk, handed: &mut Handed) -> Result<(), Failure> {
         };
         handed.lists.push(engine.assemble(&request)?.messages_json);
     }
+    // The same list in a session that nobody told of: many texts by one commit, then their files.
+    let other = Scope { session: "untold".into(), ..Scope::default() };
+    for message in messages.iter_mut().filter(|message| message["role"] == "tool") {
+        message["content"] = json!(message["content"].as_str().expect("a text").replace("value", "weight"));
+    }
+    let request = AssembleRequest {
+        scope: other,
+        messages_json: Value::Array(messages).to_string(),
+        window_tokens: WINDOW_TOKENS,
+        at: START + 50_000,
+        ..AssembleRequest::default()
+    };
+    handed.lists.push(engine.assemble(&request)?.messages_json);
+    while engine.tick(START + 51_000, Models::default())?.is_some_and(|next| next <= START + 51_000) {}
     engine.close(START + 60_000)
 }
 

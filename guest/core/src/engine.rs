@@ -12,7 +12,7 @@ use crate::contract::{
 use crate::disk::Disk;
 use crate::offload::intake::{self, Desk};
 use crate::offload::session::Sessions;
-use crate::offload::{drill, mirror, model, reclaim, reduce};
+use crate::offload::{drill, filing, mirror, model, reclaim, reduce};
 use crate::settings::Settings;
 use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store};
@@ -166,10 +166,11 @@ impl Engine {
         self.look(now);
         let work = self.work(now, schedule::tick)?;
         let cleanup = self.retain(now)?;
+        let filing = filing::tick(&mut self.desk(), now)?;
         let reclaim = self.reclaim(now)?;
         self.show(now);
         let index = self.store.keep_index()?.then_some(now);
-        Ok([beat, work, cleanup, reclaim, index].into_iter().flatten().min())
+        Ok([beat, work, cleanup, filing, reclaim, index].into_iter().flatten().min())
     }
 
     fn reclaim(&mut self, now: Instant) -> Result<Option<Instant>> {

@@ -4,6 +4,7 @@
 //! after_tool_call -> refs (the whole text, durable) -> ledger (summary, digest, score)
 //!                 -> canvas (which node) -> mirror (files for people)
 //! assemble        -> message_shape -> assemble (groups, marks, placeholders) -> reduce (durable first)
+//! tick            -> filing (files of what one commit stored) -> reclaim
 //! tools           -> drill (canvas -> node -> entry -> ref -> bytes)
 //! ```
 
@@ -23,6 +24,7 @@ pub mod refs;
 pub mod rows;
 pub mod session;
 
+pub mod filing;
 pub mod intake;
 pub mod mirror;
 pub mod model;

@@ -122,7 +122,7 @@ fn telling_refs(tx: &Transaction<'_>, disk: &dyn Disk, doomed: &Doomed, cascade:
     }
     for path in list::<String>(tx, "SELECT path FROM offload_refs ORDER BY path", [])? {
         // A ref that is damaged cannot be read by anybody; its bytes are looked at by the search afterwards.
-        let Ok(content) = refs::read(disk, &path) else { continue };
+        let Ok(content) = rows::read_text(tx, disk, &path) else { continue };
         if files.refs.contains(&path) {
             cascade.needles.add_made(&content);
         } else if tells(&content, doomed, cascade) {

@@ -19,11 +19,13 @@
 mod brief;
 mod context;
 mod fold;
+mod gauge;
 mod groups;
 
-pub use brief::{ARGUMENT_MIN_CHARS, Gauge, Measured, NeededRef, PLACEHOLDER_HEAD, RefKind};
+pub use brief::{ARGUMENT_MIN_CHARS, Measured, NeededRef, PLACEHOLDER_HEAD, RefKind};
 pub use context::{CONTEXT_HEAD, Language, Story, context};
 pub use fold::{Mode, Plan, plan};
+pub use gauge::{Gauge, NoList};
 pub use groups::{Group, GroupKind, groups};
 
 use super::ledger::{Entry, Ledger};
@@ -99,7 +101,7 @@ pub struct Reduced {
     /// Why the list is still over its budget; empty if it is not.
     pub reason: String,
     /// Texts that must be durable before the list is used.
-    pub needs: Vec<NeededRef>,
+    pub needs: Vec<Rc<NeededRef>>,
     /// The newest entry that the context message covers.
     pub covered: Option<u32>,
 }
@@ -156,7 +158,7 @@ pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, fre
 struct Output {
     messages: Vec<String>,
     tokens: u64,
-    needs: Vec<NeededRef>,
+    needs: Vec<Rc<NeededRef>>,
     /// Something was shortened or folded.
     changed: bool,
 }

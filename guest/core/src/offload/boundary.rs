@@ -26,7 +26,7 @@ pub struct TaskTraits {
 }
 
 /// Messages shorter than this many characters answer or steer; they start nothing.
-const STEERING_MAX_CHARS: usize = 40;
+pub const STEERING_MAX_CHARS: usize = 40;
 /// A task with fewer calls has hardly begun: what follows explains it.
 const SETTLED_CALLS: usize = 6;
 /// Only a message of this many characters starts a task without saying so.
@@ -62,6 +62,9 @@ pub fn judge(text: &str, pause_ms: i64, current: &TaskTraits, past: &[TaskTraits
     if said.chars().count() < STEERING_MAX_CHARS || begins(&GO_ON) {
         return Boundary::Same;
     }
+    if current.calls >= SETTLED_CALLS && is_numbered(&lower) {
+        return Boundary::New;
+    }
     if current.calls < SETTLED_CALLS || here > 0 {
         return Boundary::Same;
     }
@@ -70,6 +73,44 @@ pub fn judge(text: &str, pause_ms: i64, current: &TaskTraits, past: &[TaskTraits
     }
     let long = said.chars().count() >= UNANNOUNCED_MIN_CHARS;
     if long && !mentioned.is_empty() { Boundary::New } else { Boundary::Same }
+}
+
+/// Words in the names of tags that harnesses put around notes of their own.
+const NOTE_TAGS: [&str; 11] =
+    ["context", "environment", "reminder", "aborted", "system", "notification", "caveat", "stdout", "stderr", "permission", "instruction"];
+
+/// Returns the words of a person in a user message: what stands outside of leading blocks in tags, which harnesses
+/// write (`<environment_context>…`); the inside of a block that is all there is, unless it is such a note.
+pub fn words(text: &str) -> &str {
+    let mut rest = text.trim();
+    let mut inside = "";
+    while let Some((name, block, after)) = leading_block(rest) {
+        if !NOTE_TAGS.iter().any(|word| name.contains(word)) {
+            inside = block;
+        }
+        rest = after.trim_start();
+    }
+    if rest.is_empty() { inside.trim() } else { rest }
+}
+
+/// Returns the name, the inside and what follows of the block in tags that `text` begins with.
+fn leading_block(text: &str) -> Option<(&str, &str, &str)> {
+    let inner = text.strip_prefix('<')?;
+    let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))?;
+    let name = &inner[..end];
+    let opened = inner.find('>')?;
+    let close = format!("</{name}>");
+    let closed = inner.find(&close)?;
+    (!name.is_empty() && opened < closed).then(|| (name, &inner[opened + 1..closed], &inner[closed + close.len()..]))
+}
+
+/// Returns whether a message is headed as one of several tasks: `task b — …`, `# Issue 12: …`. `lower` is in lower case.
+fn is_numbered(lower: &str) -> bool {
+    let mut words = lower.trim_start_matches(['#', '*', ' ']).splitn(3, ' ');
+    let (Some(noun), Some(which), Some(rest)) = (words.next(), words.next(), words.next()) else { return false };
+    let name = which.trim_end_matches([':', '.', ')']);
+    let is_name = name.len() == 1 || (!name.is_empty() && name.len() <= 4 && name.bytes().all(|byte| byte.is_ascii_digit()));
+    matches!(noun, "task" | "issue" | "ticket" | "story") && is_name && (name.len() < which.len() || rest.starts_with(['—', '–', '-', ':']))
 }
 
 /// Returns the paths and names in `text` that tell tasks apart.
@@ -107,8 +148,19 @@ mod tests {
         let current = task(2, 20, &["parser.rs"]);
         let past = [task(1, 9, &["server.rs", "routes.rs"])];
         assert_eq!(judge("Now let's move on to the documentation of the installer, it is out of date.", 0, &current, &past), Boundary::New);
+        assert_eq!(judge("Task B — emit the path of parser.rs for every route, and test it.", 0, &current, &past), Boundary::New);
+        assert_eq!(judge("Task B is what I mean: parser.rs has to be tested for every route.", 0, &current, &past), Boundary::Same);
         assert_eq!(judge("Back to the routing bug in routes.rs: it still fails.", 0, &current, &past), Boundary::Return(1));
         assert_eq!(judge("Write the release notes for the next version, with thanks to everyone.", PAUSE_MS, &current, &past), Boundary::New);
+    }
+
+    #[test]
+    fn notes_of_a_harness_are_no_words_and_a_person_may_use_tags() {
+        assert_eq!(words("<environment_context><cwd>/tmp</cwd></environment_context>"), "");
+        assert_eq!(words("<system-reminder>x</system-reminder>\n<context a=\"1\">y</context> Fix the parser."), "Fix the parser.");
+        assert_eq!(words("<task>Fix the parser.</task>"), "Fix the parser.");
+        assert_eq!(words("Why does <div> not close?"), "Why does <div> not close?");
+        assert_eq!(words("<div> does not close"), "<div> does not close");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod draw;
 mod place;
 
-pub use draw::{CANVAS_MAX_CHARS, Drawing, Node, NodeNote, draw};
+pub use draw::{CANVAS_MAX_CHARS, Drawing, FOLDED_HEAD, Node, NodeNote, draw};
 pub use place::{Board, Placed};
 
 use serde::{Deserialize, Serialize};

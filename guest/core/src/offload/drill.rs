@@ -1,30 +1,29 @@
 //! Tools that lead from what a context shows back to the exact bytes.
 //!
-//! `canvas_read` shows a task, `node_read` the calls of a node with their refs, `ref_read` a text by
-//! lines, by characters or by grep; without a ref it greps every text of the session.
+//! `canvas_read` shows a task, `node_read` the calls of a node, of several or of a task with their refs, `ref_read` a
+//! text by lines, by characters or by grep; without a ref it greps every text of the session.
+
+mod selection;
+mod texts;
 
 use super::canvas::draw;
 use super::intake::{Desk, find_session};
 use super::ledger::Entry;
-use super::refs;
-use super::rows;
 use super::session::Session;
 use super::summary::command::shorten;
-use super::summary::names::clip;
 use crate::contract::{Answer, Invocation, Result};
 use crate::l0::SessionId;
-use crate::store::failure;
-use rusqlite::{Connection, params};
+use selection::Selection;
 use serde_json::{Value, json};
+use texts::ref_read;
 
 /// An answer is at most this long, so that drilling down does not fill the context again.
 const ANSWER_MAX_CHARS: usize = 12_000;
-/// Lines of a text without a range.
-const DEFAULT_LINES: usize = 200;
-/// Matches of one grep.
-const MATCHES_MAX: usize = 40;
-/// Characters of a line around a match.
-const MATCH_LINE_CHARS: usize = 300;
+/// More calls than this are listed on short lines, so that a page holds more of them.
+const CALLS_IN_FULL: usize = 24;
+/// Characters of a call, and of its summary, on a short line.
+const SHORT_CALL_CHARS: usize = 64;
+const SHORT_SUMMARY_CHARS: usize = 56;
 /// A drawn canvas in an answer.
 const CANVAS_ANSWER_CHARS: usize = 8_000;
 
@@ -40,17 +39,19 @@ pub fn tools() -> Vec<Value> {
         }),
         json!({
             "name": "node_read",
-            "description": "Lists the tool calls of a node (`001-N3`) with their summaries and refs.",
+            "description": "Lists the tool calls of a node (`001-N3`), of several (`001-N1..N4,N6`, as a folded node shows them) or of a task (`001`) with their summaries and refs.",
             "parameters": {"type": "object", "required": ["node_id"], "properties": {
                 "node_id": {"type": "string"},
+                "grep": {"type": "string", "description": "Only calls whose command, summary or names contain this text."},
                 "from": {"type": "integer", "minimum": 0, "description": "Skip so many calls."},
             }, "additionalProperties": false},
         }),
         json!({
             "name": "ref_read",
-            "description": "Reads an offloaded text exactly: all of it, a range of lines, a range of characters, or the lines that contain a text. Without `ref`, greps every offloaded text of this session.",
+            "description": "Reads an offloaded text exactly: all of it, a range of lines, a range of characters, or the lines that contain a text. Without `ref`, greps every offloaded text of this session, or of the nodes in `node_id`.",
             "parameters": {"type": "object", "properties": {
                 "ref": {"type": "string", "description": "As placeholders show it: refs/<hex>.md"},
+                "node_id": {"type": "string", "description": "For grep: only texts of these nodes, as node_read takes them."},
                 "from_line": {"type": "integer", "minimum": 1},
                 "lines": {"type": "integer", "minimum": 1},
                 "from_char": {"type": "integer", "minimum": 0, "description": "For texts with very long lines."},
@@ -109,26 +110,29 @@ fn tasks_line(session: &Session) -> String {
 }
 
 fn node_read(desk: &mut Desk<'_>, id: SessionId, arguments: &Value) -> Result<Answer> {
-    let Some(node) = arguments.get("node_id").and_then(Value::as_str) else { return Ok(refused("node_id is missing")) };
+    let Some(named) = arguments.get("node_id").and_then(Value::as_str) else { return Ok(refused("node_id is missing")) };
     let session = desk.sessions.get(desk.store.db(), id)?;
-    // A node that a correction emptied still leads to its calls.
-    let calls: Vec<&Entry> = session.ledger.entries().iter().filter(|entry| entry.node_id == node || entry.placed_node == node).collect();
-    if calls.is_empty() {
-        return Ok(refused(&format!("there is no node {node}; canvas_read shows the nodes")));
+    let Some(selection) = Selection::parse(named, &session.contexts) else { return Ok(refused(&unknown(named))) };
+    let grep = arguments.get("grep").and_then(Value::as_str).map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
+    let on_node: Vec<&Entry> = session.ledger.entries().iter().filter(|entry| selection.holds(entry)).collect();
+    if on_node.is_empty() {
+        return Ok(refused(&unknown(named)));
     }
+    let calls: Vec<&Entry> = on_node.iter().copied().filter(|entry| grep.as_ref().is_none_or(|needle| mentions(entry, needle))).collect();
     let skipped = number(arguments, "from").unwrap_or(0) as usize;
-    let mut text = format!("{node}: {} calls\n", calls.len());
+    let mut text = match grep {
+        Some(_) => format!("{named}: {} of {} calls\n", calls.len(), on_node.len()),
+        None => format!("{named}: {} calls\n", calls.len()),
+    };
+    let short = calls.len() > CALLS_IN_FULL;
     let mut shown = Vec::new();
+    let mut node = "";
     for (at, entry) in calls.iter().enumerate().skip(skipped) {
-        let arguments = entry.arguments_ref.as_ref().map_or(String::new(), |path| format!(" | arguments: {path}"));
-        let line = format!(
-            "{}. {} -> {} | ref: {} ({} bytes){arguments}\n",
-            at + 1,
-            entry.call_line,
-            if entry.summary.is_empty() { "no output" } else { &entry.summary },
-            entry.result_ref,
-            entry.result_bytes
-        );
+        let mut line = call_line(at, entry, short);
+        if selection.is_wide() && entry.node_id != node {
+            line.insert_str(0, &format!("{}\n", entry.node_id));
+        }
+        node = &entry.node_id;
         if text.len() + line.len() > ANSWER_MAX_CHARS {
             text.push_str(&format!("more: node_read with from={at}\n"));
             break;
@@ -139,144 +143,26 @@ fn node_read(desk: &mut Desk<'_>, id: SessionId, arguments: &Value) -> Result<An
                           "arguments_ref": entry.arguments_ref, "score": entry.score, "failed": entry.failed}),
         );
     }
-    Ok(answer(text, json!({"node_id": node, "calls": calls.len(), "entries": shown})))
+    Ok(answer(text, json!({"node_id": named, "calls": calls.len(), "entries": shown})))
 }
 
-fn ref_read(desk: &mut Desk<'_>, id: SessionId, arguments: &Value) -> Result<Answer> {
-    let grep = arguments.get("grep").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    let path = arguments.get("ref").or_else(|| arguments.get("path")).and_then(Value::as_str);
-    let Some(path) = path else {
-        return match grep {
-            Some(needle) => grep_all(desk, id, needle),
-            None => Ok(refused("give a ref, or a text to grep for in all refs")),
-        };
-    };
-    let path = path.trim().trim_end_matches(".gz");
-    if !may_read(desk.store.db(), id, path)? {
-        return Ok(refused(&format!("there is no {path} in this conversation; node_read lists the refs of a node")));
+fn call_line(at: usize, entry: &Entry, short: bool) -> String {
+    let summary = if entry.summary.is_empty() { "no output" } else { &entry.summary };
+    if short {
+        return format!("{}. {} -> {} | {}\n", at + 1, shorten(&entry.call_line, SHORT_CALL_CHARS), shorten(summary, SHORT_SUMMARY_CHARS), entry.result_ref);
     }
-    let content = refs::read(desk.store.disk(), path)?;
-    let lines = content.lines().count();
-    let about = format!("{path}: {lines} lines, {} bytes\n", content.len());
-    if let Some(needle) = grep {
-        let found = matches(&content, needle);
-        let total = found.len();
-        let mut text = format!("{about}{total} lines contain it\n");
-        for (number, line) in found.iter().take(MATCHES_MAX) {
-            text.push_str(&format!("{number}: {line}\n"));
-        }
-        if total > MATCHES_MAX {
-            text.push_str(&format!("{} more; grep for something longer\n", total - MATCHES_MAX));
-        }
-        let shown: Vec<Value> = found.iter().take(MATCHES_MAX).map(|(number, line)| json!({"line": number, "text": line})).collect();
-        return Ok(answer(text, json!({"ref": path, "matches": shown, "total": total})));
-    }
-    if let Some(from) = number(arguments, "from_char") {
-        let from = from as usize;
-        let chars = number(arguments, "chars").map_or(ANSWER_MAX_CHARS, |chars| chars as usize).min(ANSWER_MAX_CHARS);
-        let piece: String = content.chars().skip(from).take(chars).collect();
-        return Ok(answer(
-            format!("{about}characters {from} to {}\n{piece}", from + piece.chars().count()),
-            json!({"ref": path, "from_char": from, "text": piece}),
-        ));
-    }
-    let first = number(arguments, "from_line").unwrap_or(1).max(1) as usize;
-    let wanted = number(arguments, "lines").map_or(DEFAULT_LINES, |lines| lines as usize);
-    let mut piece = String::new();
-    let mut last = first - 1;
-    let mut cut = false;
-    for line in content.split_inclusive('\n').skip(first - 1).take(wanted) {
-        if piece.len() + line.len() > ANSWER_MAX_CHARS {
-            if piece.is_empty() {
-                piece.push_str(clip(line, ANSWER_MAX_CHARS));
-                cut = true;
-                last += 1;
-            }
-            break;
-        }
-        piece.push_str(line);
-        last += 1;
-    }
-    let more = match (cut, last < lines) {
-        (true, _) => "\nthe line goes on: ref_read with from_char".to_owned(),
-        (false, true) => format!("\nmore: ref_read with from_line={}", last + 1),
-        (false, false) => String::new(),
-    };
-    Ok(answer(
-        format!("{about}lines {first} to {last}\n{piece}{more}"),
-        json!({"ref": path, "from_line": first, "to_line": last, "lines": lines, "text": piece}),
-    ))
+    let arguments = entry.arguments_ref.as_ref().map_or(String::new(), |path| format!(" | arguments: {path}"));
+    format!("{}. {} -> {summary} | ref: {} ({} bytes){arguments}\n", at + 1, entry.call_line, entry.result_ref, entry.result_bytes)
 }
 
-fn grep_all(desk: &mut Desk<'_>, id: SessionId, needle: &str) -> Result<Answer> {
-    let session = desk.sessions.get(desk.store.db(), id)?;
-    let mut named: std::collections::BTreeMap<&str, &Entry> = std::collections::BTreeMap::new();
-    for entry in session.ledger.entries() {
-        named.insert(&entry.result_ref, entry);
-        if let Some(path) = &entry.arguments_ref {
-            named.insert(path, entry);
-        }
-    }
-    let newest_first = |path: &String| std::cmp::Reverse(named.get(path.as_str()).map(|entry| entry.ordinal));
-    let mut paths = rows::paths(desk.store.db(), id)?;
-    paths.sort_by_key(newest_first);
-    let mut text = String::new();
-    let mut shown = Vec::new();
-    let mut total = 0;
-    for path in &paths {
-        let content = refs::read(desk.store.disk(), path)?;
-        for (number, line) in matches(&content, needle) {
-            total += 1;
-            if shown.len() < MATCHES_MAX && text.len() < ANSWER_MAX_CHARS {
-                let node = named.get(path.as_str()).map_or("", |entry| entry.node_id.as_str());
-                text.push_str(&format!("{path}:{number}: {line} ({node})\n"));
-                shown.push(json!({"ref": path, "line": number, "text": line, "node_id": node}));
-            }
-        }
-    }
-    let head = format!("{total} lines in {} texts contain it{}\n", paths.len(), if total > shown.len() { "; the newest are shown" } else { "" });
-    Ok(answer(head + &text, json!({"matches": shown, "total": total})))
+/// Returns whether a call is about `needle`, which is in lower case.
+fn mentions(entry: &Entry, needle: &str) -> bool {
+    let texts = [&entry.call_line, &entry.summary, &entry.digest].into_iter().chain(entry.target.as_ref()).chain(&entry.names_used);
+    texts.into_iter().any(|text| text.to_lowercase().contains(needle))
 }
 
-/// Returns the lines of `content` that contain `needle` without regard to case, or, if none does,
-/// those that contain all of its words; with their numbers, cut around the match.
-fn matches(content: &str, needle: &str) -> Vec<(usize, String)> {
-    let needle = needle.trim().to_lowercase();
-    let mut exact = Vec::new();
-    let mut loose = Vec::new();
-    let words: Vec<&str> = needle.split_whitespace().collect();
-    for (at, line) in content.lines().enumerate() {
-        let lower = line.to_lowercase();
-        if let Some(start) = lower.find(&needle) {
-            exact.push((at + 1, around(line, start)));
-        } else if exact.is_empty() && words.len() > 1 && words.iter().all(|word| lower.contains(word)) {
-            loose.push((at + 1, around(line, 0)));
-        }
-    }
-    if exact.is_empty() { loose } else { exact }
-}
-
-fn around(line: &str, start: usize) -> String {
-    if line.len() <= MATCH_LINE_CHARS {
-        return line.to_owned();
-    }
-    // The offset is of the lower-case line; near enough to choose a window.
-    let mut from = start.saturating_sub(MATCH_LINE_CHARS / 3).min(line.len());
-    while !line.is_char_boundary(from) {
-        from -= 1;
-    }
-    let piece = clip(&line[from..], MATCH_LINE_CHARS);
-    format!("{}{piece}{}", if from > 0 { "…" } else { "" }, if from + piece.len() < line.len() { "…" } else { "" })
-}
-
-/// Returns whether a session may read a text: one of the sessions of its scope points at it.
-fn may_read(db: &Connection, id: SessionId, path: &str) -> Result<bool> {
-    db.prepare_cached(
-        "SELECT 1 FROM offload_uses JOIN sessions ON sessions.id = offload_uses.session
-         WHERE path = ?2 AND sessions.scope = (SELECT scope FROM sessions WHERE id = ?1)",
-    )
-    .and_then(|mut query| query.exists(params![id.0, path]))
-    .map_err(failure)
+fn unknown(named: &str) -> String {
+    format!("there is no node {named}; canvas_read shows the nodes, and node_read takes `001-N3`, `001-N1..N4,N6` or the task `001`")
 }
 
 fn number(arguments: &Value, key: &str) -> Option<u64> {

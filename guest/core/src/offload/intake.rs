@@ -13,6 +13,7 @@ use crate::contract::{Failure, FailureCode, Instant, Result, Scope, ToolEvent, T
 use crate::l0::{self, SessionId};
 use crate::store::{Store, failure};
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of one result (the contract's bound).
 pub const RESULT_MAX_BYTES: usize = 64 << 20;
@@ -28,6 +29,15 @@ pub struct Desk<'a> {
     pub sessions: &'a mut Sessions,
     /// Local time.
     pub calendar: &'a Calendar,
+}
+
+/// What happened in a session, in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// A user said something.
+    Said(&'a str),
+    /// A tool returned.
+    Returned(Incoming<'a>),
 }
 
 /// A result that arrives.
@@ -80,10 +90,9 @@ pub fn after_tool_call(desk: &mut Desk<'_>, event: &ToolEvent) -> Result<ToolRec
         return Ok(ToolReceipt { filtered: reason.to_owned(), ..ToolReceipt::default() });
     }
     let id = ensure_session(desk.store, &event.scope, event.at)?;
-    if let Some(prompt) = desk.sessions.take_prompt(&event.scope) {
-        user_turn(desk, id, &prompt, event.at)?;
-    }
-    let mut receipts = take(desk, id, &event.scope, &[incoming], event.at)?;
+    let prompt = desk.sessions.take_prompt(&event.scope);
+    let steps: Vec<Step<'_>> = prompt.as_deref().map(Step::Said).into_iter().chain([Step::Returned(incoming)]).collect();
+    let mut receipts = take(desk, id, &event.scope, &steps, event.at)?;
     Ok(receipts.pop().expect("one result in, one receipt out"))
 }
 
@@ -102,22 +111,28 @@ pub fn filtered(incoming: &Incoming<'_>) -> Option<&'static str> {
     None
 }
 
-/// Stores results that are not stored yet. On return their texts and entries are durable.
-pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, incoming: &[Incoming<'_>], at: Instant) -> Result<Vec<ToolReceipt>> {
+/// Takes in what happened: places the calls on tasks by the words of users, and stores results that are not stored yet.
+/// On return their texts and entries are durable, by one commit. Returns a receipt a result.
+pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, steps: &[Step<'_>], at: Instant) -> Result<Vec<ToolReceipt>> {
     let session = desk.sessions.get(desk.store.db(), id)?;
     let mut board: Board = session.board.clone();
     let mut entries: Vec<Entry> = Vec::new();
     let mut excerpts: Vec<String> = Vec::new();
-    let mut receipts = Vec::with_capacity(incoming.len());
+    let mut receipts = Vec::with_capacity(steps.len());
     let mut texts: Vec<(String, RefKind, &Incoming<'_>, &str)> = Vec::new();
     let first = session.ledger.entries().len();
-    for result in incoming {
+    let mut fresh: BTreeMap<(&str, u64), usize> = BTreeMap::new();
+    for step in steps {
+        let result = match step {
+            Step::Said(text) => {
+                board.user_turn(text, at as i64);
+                continue;
+            }
+            Step::Returned(result) => result,
+        };
         let result_print = fingerprint(result.output);
         let bytes = result.output.len() as u64;
-        let known = session
-            .ledger
-            .find(result.call_id, bytes, result_print)
-            .or_else(|| entries.iter().find(|entry| entry.call_id == result.call_id && entry.result_print == result_print));
+        let known = session.ledger.find(result.call_id, bytes, result_print).or_else(|| fresh.get(&(result.call_id, result_print)).map(|at| &entries[*at]));
         if let Some(known) = known {
             receipts.push(ToolReceipt { entry: known.uid.clone(), result_ref: known.result_ref.clone(), duplicate: true, filtered: String::new() });
             continue;
@@ -155,9 +170,14 @@ pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, incoming: &[Incom
         entry.placed_node = entry.node_id.clone();
         receipts.push(ToolReceipt { entry: entry.uid.clone(), result_ref: entry.result_ref.clone(), duplicate: false, filtered: String::new() });
         excerpts.push(view(result.output, RESULT_VIEW_CHARS));
+        fresh.insert((result.call_id, result_print), entries.len());
         entries.push(entry);
     }
     if entries.is_empty() {
+        if board != session.board {
+            desk.store.write(|tx| rows::store_board(tx, id, &board, at))?;
+            desk.sessions.get(desk.store.db(), id)?.board = board;
+        }
         return Ok(receipts);
     }
     let new: Vec<NewRef<'_>> =
@@ -180,7 +200,8 @@ pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, incoming: &[Incom
         rows::store_board(tx, id, &board, at)
     })?;
     let session = desk.sessions.get(desk.store.db(), id)?;
-    let opened = entries.iter().any(|entry| session.ledger.entries().last().is_none_or(|last| last.node_id != entry.node_id));
+    let newest = session.ledger.entries().last().map_or("", |entry| entry.node_id.as_str());
+    let drawn: BTreeSet<u32> = entries.iter().filter(|entry| entry.node_id != newest).filter_map(Entry::task).collect();
     session.board = board;
     for text in &new {
         session.used.insert((text.path.to_owned(), text.kind));
@@ -189,21 +210,6 @@ pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, incoming: &[Incom
         session.ledger.push(entry);
     }
     mirror::append(desk, id, scope, first)?;
-    if opened {
-        mirror::canvases(desk, id, scope)?;
-    }
+    mirror::canvases(desk, id, scope, &drawn)?;
     Ok(receipts)
-}
-
-/// Takes the words of a user in, for the boundaries of tasks.
-pub fn user_turn(desk: &mut Desk<'_>, id: SessionId, text: &str, at: Instant) -> Result<()> {
-    let session = desk.sessions.get(desk.store.db(), id)?;
-    let mut board = session.board.clone();
-    board.user_turn(text, at as i64);
-    if board == session.board {
-        return Ok(());
-    }
-    desk.store.write(|tx| rows::store_board(tx, id, &board, at))?;
-    desk.sessions.get(desk.store.db(), id)?.board = board;
-    Ok(())
 }

@@ -1,34 +1,51 @@
 //! Cuts a JSON array into the texts of its elements without parsing them.
 //!
 //! A list of 1.6 MB is cut in a millisecond, so that messages which were measured before are found
-//! by their bytes. What is cut is not yet known to be JSON; whoever parses an element finds out.
+//! by their bytes, and a list that goes on where the last one ended is cut from there. What is cut is not yet known to be JSON; whoever parses an element finds out.
 
-/// Returns the texts of the elements of the array `json`, or `None` if it is no array.
-pub fn elements(json: &str) -> Option<Vec<&str>> {
+use std::ops::Range;
+
+/// Returns where the elements of the array `json` stand, or `None` if it is no array. `resume` is 0, or the end of an
+/// element before which everything is known: then only the elements behind it are returned.
+pub fn elements(json: &str, resume: usize) -> Option<Vec<Range<usize>>> {
     let bytes = json.as_bytes();
-    let mut at = skip_blank(bytes, 0);
-    if bytes.get(at) != Some(&b'[') {
-        return None;
-    }
-    at = skip_blank(bytes, at + 1);
     let mut found = Vec::new();
-    if bytes.get(at) == Some(&b']') {
-        return (skip_blank(bytes, at + 1) == bytes.len()).then_some(found);
+    let ends_at = |at: usize| skip_blank(bytes, at + 1) == bytes.len();
+    let mut at = skip_blank(bytes, resume);
+    match (resume, bytes.get(at)?) {
+        (0, b'[') => {
+            at = skip_blank(bytes, at + 1);
+            if bytes.get(at) == Some(&b']') {
+                return ends_at(at).then_some(found);
+            }
+        }
+        (1.., b',') => at = skip_blank(bytes, at + 1),
+        (1.., b']') => return ends_at(at).then_some(found),
+        _ => return None,
     }
     loop {
         let start = at;
         at = element_end(bytes, at)?;
-        let text = json[start..at].trim_end();
-        if text.is_empty() {
+        let length = json[start..at].trim_end().len();
+        if length == 0 {
             return None;
         }
-        found.push(text);
+        found.push(start..start + length);
         match bytes.get(at)? {
             b',' => at = skip_blank(bytes, at + 1),
-            b']' => return (skip_blank(bytes, at + 1) == bytes.len()).then_some(found),
+            b']' => return ends_at(at).then_some(found),
             _ => return None,
         }
     }
+}
+
+/// Returns how many bytes two texts have in common at their beginning.
+pub fn common_bytes(one: &[u8], other: &[u8]) -> usize {
+    const STRIDE: usize = 16;
+    let strides = one.chunks_exact(STRIDE).zip(other.chunks_exact(STRIDE));
+    let word = |bytes: &[u8]| u128::from_le_bytes(bytes.try_into().expect("a stride has sixteen bytes"));
+    let whole = strides.take_while(|(a, b)| word(a) == word(b)).count() * STRIDE;
+    whole + one[whole..].iter().zip(&other[whole..]).take_while(|(a, b)| a == b).count()
 }
 
 fn skip_blank(bytes: &[u8], mut at: usize) -> usize {
@@ -89,15 +106,30 @@ mod tests {
     fn elements_are_cut_where_a_parser_cuts_them() {
         let json = r#" [ {"a":"x,]}\" \\","b":[1,{"c":"[\\\""}]} , "plain, \"text\" that is long enough for chunks" ,[], 12.5 ,null ] "#;
         let parsed: Vec<serde_json::Value> = serde_json::from_str(json).expect("the test's JSON");
-        let cut: Vec<serde_json::Value> = elements(json).expect("an array").iter().map(|text| serde_json::from_str(text).expect("an element")).collect();
+        let ranges = elements(json, 0).expect("an array");
+        let cut: Vec<serde_json::Value> = ranges.iter().map(|range| serde_json::from_str(&json[range.clone()]).expect("an element")).collect();
         assert_eq!(cut, parsed);
-        assert_eq!(elements("[]"), Some(vec![]));
+        for (at, range) in ranges.iter().enumerate() {
+            assert_eq!(elements(json, range.end).as_deref(), Some(&ranges[at + 1..]), "resumed behind element {at}");
+        }
+        assert_eq!(elements("[]", 0), Some(vec![]));
     }
 
     #[test]
     fn what_is_no_array_is_refused() {
         for json in ["", "{}", "[", "[1", "[1,", "[1,]", "[\"x]", "[{]", "[1] 2", "[}", "[\\"] {
-            assert_eq!(elements(json), None, "{json}");
+            assert_eq!(elements(json, 0), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn common_bytes_are_counted_to_the_byte() {
+        let text = "0123456789abcdef0123456789abcdef!";
+        for at in 0..text.len() {
+            let mut other = text.as_bytes().to_vec();
+            other[at] = b'-';
+            assert_eq!(common_bytes(text.as_bytes(), &other), at);
+            assert_eq!(common_bytes(text.as_bytes(), &text.as_bytes()[..at]), at);
         }
     }
 }

@@ -51,6 +51,13 @@ pub struct Entry {
     pub names_used: Vec<String>,
 }
 
+impl Entry {
+    /// Returns the number of the task that the call is on.
+    pub fn task(&self) -> Option<u32> {
+        self.node_id.split('-').next()?.parse().ok()
+    }
+}
+
 /// The entries of one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {

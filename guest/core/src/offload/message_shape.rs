@@ -75,9 +75,14 @@ pub struct MessageView {
     pub calls: Vec<ToolCall>,
     /// Results, in order.
     pub results: Vec<ToolResult>,
-    /// Characters of parts that are not text (images, encrypted reasoning), for counting only.
+    /// Characters of parts that are not text (encrypted reasoning, unknown blocks), for counting only. An image counts as
+    /// [`IMAGE_CHARS`] whatever its bytes.
     pub opaque_chars: usize,
 }
+
+/// What an image counts for, in characters of four a token: 1,600 tokens, which is what Anthropic's API takes for its
+/// largest images and more than OpenAI's takes for one of 1024 by 1024.
+pub const IMAGE_CHARS: usize = 6_400;
 
 /// Returns what `message` holds. Never fails: what is not understood has [`Role::Opaque`].
 pub fn view(message: &Value) -> MessageView {
@@ -255,7 +260,7 @@ fn view_responses_item(object: &Map<String, Value>, kind: &str, seen: &mut Messa
         }
         "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
             seen.role = Role::Tool;
-            seen.results.push(result_of(call_id, None, object.get("output"), false));
+            push_result(seen, call_id, None, object.get("output"), false);
         }
         "reasoning" => {
             seen.role = Role::Assistant;
@@ -269,7 +274,7 @@ fn view_tool_message(object: &Map<String, Value>, seen: &mut MessageView) {
     let id = ["tool_call_id", "toolCallId", "name"].iter().find_map(|key| text_of(object, key));
     let name = ["name", "toolName"].iter().find_map(|key| text_of(object, key));
     let is_error = ["isError", "is_error"].iter().any(|key| object.get(*key).and_then(Value::as_bool).unwrap_or(false));
-    seen.results.push(result_of(id.unwrap_or("").to_owned(), name.map(str::to_owned), object.get("content"), is_error));
+    push_result(seen, id.unwrap_or("").to_owned(), name.map(str::to_owned), object.get("content"), is_error);
 }
 
 fn view_chat_call(call: &Value, seen: &mut MessageView) {
@@ -323,10 +328,18 @@ fn view_content(content: Option<&Value>, seen: &mut MessageView) {
                 seen.shape = Shape::Anthropic;
                 let error = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
                 let id = text_of_value(block, "tool_use_id").unwrap_or("").to_owned();
-                seen.results.push(result_of(id, None, block.get("content"), error));
+                push_result(seen, id, None, block.get("content"), error);
             }
-            _ => seen.opaque_chars += block.to_string().len(),
+            _ => seen.opaque_chars += opaque_chars(block),
         }
+    }
+}
+
+/// Returns what a part that is not text counts for.
+fn opaque_chars(part: &Value) -> usize {
+    match text_of_value(part, "type") {
+        Some("image" | "image_url" | "input_image") => IMAGE_CHARS,
+        _ => part.to_string().len(),
     }
 }
 
@@ -336,6 +349,13 @@ fn block_call(block: &Value, key: &str) -> ToolCall {
         name: text_of_value(block, "name").unwrap_or("").to_owned(),
         arguments: argument_text(block.get(key)),
     }
+}
+
+/// Reads a result's content; what of it is no text is counted.
+fn push_result(seen: &mut MessageView, call_id: String, name: Option<String>, content: Option<&Value>, is_error: bool) {
+    let parts = content.and_then(Value::as_array).into_iter().flatten();
+    seen.opaque_chars += parts.filter(|part| text_of_value(part, "text").is_none()).map(opaque_chars).sum::<usize>();
+    seen.results.push(result_of(call_id, name, content, is_error));
 }
 
 fn result_of(call_id: String, name: Option<String>, content: Option<&Value>, is_error: bool) -> ToolResult {

@@ -12,6 +12,7 @@ use crate::l0::{SessionId, uid};
 use crate::store::{disk_failure, failure};
 use rusqlite::Connection;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// Directory of the offload logs.
 pub const LOG_DIR: &str = "offload";
@@ -95,7 +96,8 @@ pub fn rewrite(desk: &mut Desk<'_>, id: SessionId, scope: &Scope) -> Result<()> 
 pub fn redraw(desk: &mut Desk<'_>, id: SessionId) -> Result<()> {
     let scope = scope_of(desk.store.db(), id)?;
     rewrite(desk, id, &scope)?;
-    canvases(desk, id, &scope)
+    let current = desk.sessions.get(desk.store.db(), id)?.board.current;
+    canvases(desk, id, &scope, &BTreeSet::from([current]))
 }
 
 fn scope_of(db: &Connection, id: SessionId) -> Result<Scope> {
@@ -104,15 +106,17 @@ fn scope_of(db: &Connection, id: SessionId) -> Result<Scope> {
         .map_err(failure)
 }
 
-/// Writes the canvas of the running task.
-pub fn canvases(desk: &mut Desk<'_>, id: SessionId, scope: &Scope) -> Result<()> {
+/// Writes the canvases of `tasks`.
+pub fn canvases(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, tasks: &BTreeSet<u32>) -> Result<()> {
     let disk = desk.store.shared_disk();
     let session = desk.sessions.get(desk.store.db(), id)?;
-    let current = session.board.current;
-    let Some(task) = session.board.tasks.iter().find(|task| task.number == current) else { return Ok(()) };
-    let drawing = draw(task, session.ledger.entries(), true, &session.notes, CANVAS_MAX_CHARS);
-    let path = canvas_path(scope, current);
-    replace(disk.as_ref(), &path, drawing.text.as_bytes()).map_err(|error| disk_failure(&path, error))
+    for task in session.board.tasks.iter().filter(|task| tasks.contains(&task.number)) {
+        let running = task.number == session.board.current;
+        let drawing = draw(task, session.ledger.entries(), running, &session.notes, CANVAS_MAX_CHARS);
+        let path = canvas_path(scope, task.number);
+        replace(disk.as_ref(), &path, drawing.text.as_bytes()).map_err(|error| disk_failure(&path, error))?;
+    }
+    Ok(())
 }
 
 fn lines_of(disk: &dyn Disk, path: &str) -> Result<u64> {

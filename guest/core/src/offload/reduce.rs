@@ -1,7 +1,7 @@
 //! `hooks.assemble`: makes sure that everything is stored which the reduced list points at.
 
-use super::assemble::{Language, Measured, NeededRef, Policy, RefKind, Story, assemble, context};
-use super::intake::{Desk, Incoming, ensure_session, filtered, take, user_turn};
+use super::assemble::{Language, Measured, NeededRef, NoList, Policy, RefKind, Story, assemble, context};
+use super::intake::{Desk, Incoming, Step, ensure_session, filtered, take};
 use super::ledger::Entry;
 use super::message_shape::Role;
 use super::rows;
@@ -28,15 +28,16 @@ pub fn reduce(desk: &mut Desk<'_>, settings: &Offload, request: &AssembleRequest
     if request.messages_json.len() > LIST_MAX_BYTES {
         return Err(Failure::invalid(format!("messages-json has {} bytes, the limit is {LIST_MAX_BYTES}", request.messages_json.len())));
     }
-    let texts = super::json_slices::elements(&request.messages_json).ok_or_else(|| Failure::invalid("messages-json is not a JSON array of messages"))?;
     let calibration = rows::calibration(desk.store.db(), &request.model)?;
     let id = ensure_session(desk.store, &request.scope, request.at)?;
     let session = desk.sessions.get(desk.store.db(), id)?;
-    let mut messages: Vec<Rc<Measured>> = Vec::with_capacity(texts.len());
-    for text in &texts {
-        messages.push(session.gauge.measure(text).ok_or_else(|| Failure::invalid("messages-json holds a message that is not JSON"))?);
-    }
-    session.gauge.keep(&messages);
+    let (messages, same) = session.gauge.measure_list(&request.messages_json).map_err(|problem| {
+        Failure::invalid(match problem {
+            NoList::NoArray => "messages-json is not a JSON array of messages",
+            NoList::NoJson => "messages-json holds a message that is not JSON",
+        })
+    })?;
+    session.caught_up = session.caught_up.min(same);
     if settings.enabled {
         catch_up(desk, id, request, &messages)?;
     }
@@ -56,7 +57,7 @@ pub fn reduce(desk: &mut Desk<'_>, settings: &Offload, request: &AssembleRequest
         text
     };
     let reduced = if settings.enabled { assemble(&messages, &session.ledger, &policy, &mut freeze) } else { super::assemble::untouched(&messages, &policy) };
-    let missing: Vec<NeededRef> = reduced.needs.iter().filter(|need| !session.used.contains(&(need.path.clone(), need.kind))).cloned().collect();
+    let missing: Vec<Rc<NeededRef>> = reduced.needs.iter().filter(|need| !session.used.contains(&(need.path.clone(), need.kind))).cloned().collect();
     let shown: BTreeMap<u32, String> = reduced
         .needs
         .iter()
@@ -87,51 +88,55 @@ pub fn report_usage(store: &mut Store, model: &str, estimated_tokens: u32, repor
     store.write(|tx| rows::store_calibration(tx, model, calibration))
 }
 
-/// Stores what the list holds and nobody told: user turns and results of hosts without the hooks.
+/// Stores what the list holds and nobody told: user turns and results of hosts without the hooks. What an earlier list
+/// began with too was looked at then.
 fn catch_up(desk: &mut Desk<'_>, id: SessionId, request: &AssembleRequest, messages: &[Rc<Measured>]) -> Result<()> {
     let session = desk.sessions.get(desk.store.db(), id)?;
+    let from = session.caught_up;
     let is_known = |message: &Measured| {
         message.view.results.iter().zip(&message.prints).any(|(result, print)| session.ledger.find(&result.call_id, result.text.len() as u64, *print).is_some())
     };
-    let newest_known = messages.iter().rposition(|message| is_known(message));
-    let turns_from = newest_known.map_or(0, |at| at + 1);
-    let calls: BTreeMap<&str, (&str, &str)> =
-        messages.iter().flat_map(|message| &message.view.calls).map(|call| (call.id.as_str(), (call.name.as_str(), call.arguments.as_str()))).collect();
-    let mut waiting: Vec<Incoming<'_>> = Vec::new();
+    let newest_known = messages[from..].iter().rposition(|message| is_known(message));
+    let turns_from = newest_known.map_or(from, |at| from + at + 1);
+    let mut calls: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    let mut steps: Vec<Step<'_>> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
+        calls.extend(message.view.calls.iter().map(|call| (call.id.as_str(), (call.name.as_str(), call.arguments.as_str()))));
+        if at < from {
+            continue;
+        }
         if message.view.role == Role::User && at >= turns_from && !super::assemble::is_context(message) {
-            take(desk, id, &request.scope, &waiting, request.at)?;
-            waiting.clear();
-            user_turn(desk, id, &message.view.text, request.at)?;
+            steps.push(Step::Said(&message.view.text));
         }
         for (result, print) in message.view.results.iter().zip(&message.prints) {
-            if !result.replaceable || result.text.starts_with(super::assemble::PLACEHOLDER_HEAD) {
+            let is_short = result.text.starts_with(super::assemble::PLACEHOLDER_HEAD);
+            if !result.replaceable || is_short || session.ledger.find(&result.call_id, result.text.len() as u64, *print).is_some() {
                 continue;
             }
-            let session = desk.sessions.get(desk.store.db(), id)?;
-            if session.ledger.find(&result.call_id, result.text.len() as u64, *print).is_some() {
-                continue;
-            }
-            let Some((tool, arguments)) = calls.get(result.call_id.as_str()) else { continue };
+            let Some(&(tool, arguments)) = calls.get(result.call_id.as_str()) else { continue };
             let incoming = Incoming { call_id: &result.call_id, tool, arguments, output: &result.text, is_error: result.is_error };
             if filtered(&incoming).is_none() {
-                waiting.push(incoming);
+                steps.push(Step::Returned(incoming));
             }
         }
     }
-    take(desk, id, &request.scope, &waiting, request.at).map(|_| ())
+    if !steps.is_empty() {
+        take(desk, id, &request.scope, &steps, request.at)?;
+    }
+    desk.sessions.get(desk.store.db(), id)?.caught_up = messages.len();
+    Ok(())
 }
 
 /// What a list hands out for the first time.
 struct Handed {
-    missing: Vec<NeededRef>,
+    missing: Vec<Rc<NeededRef>>,
     fresh: BTreeMap<u32, String>,
     shown: BTreeMap<u32, String>,
 }
 
 /// Makes texts durable, then notes that the session points at them.
 fn secure(desk: &mut Desk<'_>, id: SessionId, handed: &Handed, at: u64) -> Result<()> {
-    let new: Vec<NewRef<'_>> = handed.missing.iter().map(NewRef::from).collect();
+    let new: Vec<NewRef<'_>> = handed.missing.iter().map(|need| NewRef::from(need.as_ref())).collect();
     let stored = store_texts(desk.store.db(), desk.store.disk(), desk.calendar, &new, at)?;
     desk.store.write(|tx| {
         for text in &stored {

@@ -3,9 +3,11 @@
 use super::assemble::RefKind;
 use super::canvas::{Board, NodeNote, Status};
 use super::ledger::{Entry, Ledger};
+use super::refs;
 use super::summary::command::Intent;
 use super::token_estimate::Calibration;
 use crate::contract::{Instant, Result};
+use crate::disk::Disk;
 use crate::l0::{SessionId, uid};
 use crate::store::failure;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
@@ -20,8 +22,10 @@ pub struct StoredRef {
     pub sha256: String,
     /// Bytes of the content.
     pub bytes: u64,
-    /// Bytes of the file.
+    /// Bytes of the file; 0 while there is none.
     pub disk_bytes: u64,
+    /// The text itself, where its row keeps it until it has a file.
+    pub content: Option<String>,
 }
 
 impl RefKind {
@@ -141,21 +145,35 @@ pub fn freeze_summary(tx: &Transaction<'_>, session: SessionId, ordinal: u32, su
         .map_err(failure)
 }
 
-/// Returns the row of a stored text.
+/// Returns the row of a stored text, without the text.
 pub fn stored_ref(db: &Connection, path: &str) -> Result<Option<StoredRef>> {
     db.prepare_cached("SELECT path, sha256, bytes, disk_bytes FROM offload_refs WHERE path = ?1")
         .and_then(|mut query| {
-            query.query_row([path], |row| Ok(StoredRef { path: row.get(0)?, sha256: row.get(1)?, bytes: row.get(2)?, disk_bytes: row.get(3)? })).optional()
+            query
+                .query_row([path], |row| Ok(StoredRef { path: row.get(0)?, sha256: row.get(1)?, bytes: row.get(2)?, disk_bytes: row.get(3)?, content: None }))
+                .optional()
         })
         .map_err(failure)
 }
 
-/// Stores the row of a text whose file is durable.
+/// Stores the row of a text whose file is durable, or which the row itself keeps.
 pub fn insert_ref(tx: &Transaction<'_>, stored: &StoredRef, at: Instant) -> Result<()> {
-    tx.prepare_cached("INSERT INTO offload_refs (path, sha256, bytes, disk_bytes, created_at) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
-        .and_then(|mut insert| insert.execute(params![stored.path, stored.sha256, stored.bytes, stored.disk_bytes, at as i64]))
+    tx.prepare_cached("INSERT INTO offload_refs (path, sha256, bytes, disk_bytes, created_at, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING")
+        .and_then(|mut insert| insert.execute(params![stored.path, stored.sha256, stored.bytes, stored.disk_bytes, at as i64, stored.content]))
         .map(|_| ())
         .map_err(failure)
+}
+
+/// Returns a stored text exactly, from its row or its file.
+pub fn read_text(db: &Connection, disk: &dyn Disk, path: &str) -> Result<String> {
+    let kept: Option<Option<String>> = db
+        .prepare_cached("SELECT content FROM offload_refs WHERE path = ?1")
+        .and_then(|mut query| query.query_row([path], |row| row.get(0)).optional())
+        .map_err(failure)?;
+    match kept.flatten() {
+        Some(content) => Ok(content),
+        None => refs::read(disk, path),
+    }
 }
 
 /// Notes that a session points at a text.

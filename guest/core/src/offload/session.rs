@@ -30,6 +30,8 @@ pub struct Session {
     pub used: BTreeSet<(String, RefKind)>,
     /// Measured messages.
     pub gauge: Gauge,
+    /// Messages of the gauge's last list whose results and turns are stored.
+    pub caught_up: usize,
     /// Lines that the mirror file holds; `None` before it was looked at.
     pub mirrored: Option<u64>,
 }
@@ -114,30 +116,43 @@ impl<'a> From<&'a NeededRef> for NewRef<'a> {
     }
 }
 
-/// Writes the files of `texts` that are not stored yet and makes them durable. Returns the rows to
-/// insert. Two contents with one name are refused with `conflict` and nothing is replaced.
+/// More new texts at once than this wait in their rows for their files: a sync a file would make a host wait that hands
+/// over a long session, and one commit makes them all durable.
+const FILES_AT_ONCE: usize = 4;
+
+/// Makes the `texts` that are not stored yet ready to be stored: a few as files, which are durable on return, many in
+/// the rows to insert, which this returns. Two contents with one name are refused with `conflict` and nothing is
+/// replaced.
 pub fn store_texts(db: &Connection, disk: &dyn Disk, calendar: &Calendar, texts: &[NewRef<'_>], at: u64) -> Result<Vec<StoredRef>> {
-    let mut stored: Vec<StoredRef> = Vec::new();
+    let mut fresh: BTreeMap<&str, (&NewRef<'_>, String)> = BTreeMap::new();
     for text in texts {
-        if stored.iter().any(|other| other.path == text.path) {
+        if fresh.contains_key(text.path) {
             continue;
         }
         let sha256 = sha256_hex(text.content);
-        if let Some(known) = rows::stored_ref(db, text.path)? {
-            if known.sha256 != sha256 {
+        match rows::stored_ref(db, text.path)? {
+            Some(known) if known.sha256 != sha256 => {
                 return Err(Failure::new(FailureCode::Conflict, format!("{} holds another content; the result was not offloaded", text.path)));
             }
-            continue;
+            Some(_) => {}
+            None => {
+                fresh.insert(text.path, (text, sha256));
+            }
         }
-        if stored.is_empty() {
-            refs::make_dir(disk)?;
-        }
-        let timestamp = calendar.iso(at);
-        let header = RefHeader { title: text.kind.title(), tool: text.tool, call_id: text.call_id, timestamp: &timestamp };
-        let disk_bytes = refs::write(disk, text.path, &header, text.content)?;
-        stored.push(StoredRef { path: text.path.to_owned(), sha256, bytes: text.content.len() as u64, disk_bytes });
     }
-    if !stored.is_empty() {
+    let in_rows = fresh.len() > FILES_AT_ONCE;
+    if !in_rows && !fresh.is_empty() {
+        refs::make_dir(disk)?;
+    }
+    let timestamp = calendar.iso(at);
+    let mut stored: Vec<StoredRef> = Vec::with_capacity(fresh.len());
+    for (path, (text, sha256)) in fresh {
+        let header = RefHeader { title: text.kind.title(), tool: text.tool, call_id: text.call_id, timestamp: &timestamp };
+        let disk_bytes = if in_rows { 0 } else { refs::write(disk, path, &header, text.content)? };
+        let content = in_rows.then(|| text.content.to_owned());
+        stored.push(StoredRef { path: path.to_owned(), sha256, bytes: text.content.len() as u64, disk_bytes, content });
+    }
+    if !in_rows && !stored.is_empty() {
         refs::sync_names(disk)?;
     }
     Ok(stored)

@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/003_l1.sql"),
     include_str!("migrations/004_offload.sql"),
     include_str!("migrations/005_index.sql"),
+    include_str!("migrations/006_unfiled_texts.sql"),
 ];
 
 /// The schema version that this build reads and writes.

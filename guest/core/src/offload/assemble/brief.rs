@@ -8,7 +8,6 @@ use crate::offload::summary::names::{clip, names};
 use crate::offload::token_estimate::{MESSAGE_OVERHEAD_TOKENS, estimate};
 use serde_json::Value;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Results below this many tokens stay: a placeholder would cost as much.
@@ -62,7 +61,7 @@ pub struct Brief {
     /// Estimated tokens.
     pub tokens: u64,
     /// Texts that it points at.
-    pub needs: Vec<NeededRef>,
+    pub needs: Vec<Rc<NeededRef>>,
 }
 
 /// A message with everything that assembling asks of it.
@@ -78,49 +77,22 @@ pub struct Measured {
     pub tokens: u64,
     /// Fingerprints of the results, in their order.
     pub prints: Vec<u64>,
+    /// Estimated tokens of the results, in their order.
+    costs: Vec<u64>,
+    folded: OnceCell<Option<Rc<NeededRef>>>,
     brief: OnceCell<Option<Rc<Brief>>>,
     said: OnceCell<Option<Rc<Brief>>>,
 }
 
-/// Messages that were measured before, by fingerprint of their bytes.
-#[derive(Debug, Default)]
-pub struct Gauge {
-    seen: BTreeMap<u64, Rc<Measured>>,
-}
-
-impl Gauge {
-    /// Returns the measured form of a message given as JSON text, or `None` if it is not JSON.
-    pub fn measure(&mut self, json: &str) -> Option<Rc<Measured>> {
-        let print = fingerprint(json);
-        if let Some(known) = self.seen.get(&print)
-            && known.json == json
-        {
-            return Some(Rc::clone(known));
-        }
-        let measured = Rc::new(Measured::new(json.to_owned())?);
-        self.seen.insert(print, Rc::clone(&measured));
-        Some(measured)
-    }
-
-    /// Forgets messages that are not among `current` once there are many of them.
-    pub fn keep(&mut self, current: &[Rc<Measured>]) {
-        if self.seen.len() <= current.len() * 2 + SLACK_MESSAGES {
-            return;
-        }
-        self.seen = current.iter().map(|message| (fingerprint(&message.json), Rc::clone(message))).collect();
-    }
-}
-
-/// Messages of earlier lists that are remembered beside twice the current list.
-const SLACK_MESSAGES: usize = 256;
-
 impl Measured {
-    fn new(json: String) -> Option<Self> {
+    /// Measures a message given as JSON text; `None` if it is not JSON.
+    pub(super) fn new(json: String) -> Option<Self> {
         let value: Value = serde_json::from_str(&json).ok()?;
         let view = view(&value);
-        let tokens = tokens_of(&view);
+        let costs: Vec<u64> = view.results.iter().map(|result| estimate(&result.text)).collect();
+        let tokens = tokens_beside_results(&view) + costs.iter().sum::<u64>();
         let prints = view.results.iter().map(|result| fingerprint(&result.text)).collect();
-        Some(Self { json, value, view, tokens, prints, brief: OnceCell::new(), said: OnceCell::new() })
+        Some(Self { json, value, view, tokens, prints, costs, folded: OnceCell::new(), brief: OnceCell::new(), said: OnceCell::new() })
     }
 
     /// Returns the short form, or `None` when the message is short enough or cannot be shortened.
@@ -138,7 +110,7 @@ impl Measured {
                 let path = ref_path(&self.view.text);
                 let text = format!("{} [shortened | ref: {path}]", shorten(&self.view.text, SAID_MAX_CHARS));
                 let mut value = with_text(&self.value, &text)?;
-                let mut needs = vec![NeededRef { path, kind: RefKind::Said, call_id: String::new(), content: self.view.text.clone() }];
+                let mut needs = vec![Rc::new(NeededRef { path, kind: RefKind::Said, call_id: String::new(), content: self.view.text.clone() })];
                 if let Some(bare) = self.bare(&value, &mut needs) {
                     value = bare;
                 }
@@ -148,30 +120,26 @@ impl Measured {
     }
 
     /// Returns what is lost from sight when the message goes with its turn: its words.
-    pub fn folded_needs(&self) -> Option<NeededRef> {
-        (!self.view.text.is_empty()).then(|| NeededRef {
-            path: ref_path(&self.view.text),
-            kind: RefKind::Said,
-            call_id: String::new(),
-            content: self.view.text.clone(),
-        })
+    pub fn folded_needs(&self) -> Option<Rc<NeededRef>> {
+        let make = || NeededRef { path: ref_path(&self.view.text), kind: RefKind::Said, call_id: String::new(), content: self.view.text.clone() };
+        self.folded.get_or_init(|| (!self.view.text.is_empty()).then(|| Rc::new(make()))).clone()
     }
 
-    fn bare(&self, value: &Value, needs: &mut Vec<NeededRef>) -> Option<Value> {
+    fn bare(&self, value: &Value, needs: &mut Vec<Rc<NeededRef>>) -> Option<Value> {
         if self.view.role != Role::Assistant || self.view.reasoning.len() < REASONING_MIN_CHARS {
             return None;
         }
         let bare = without_reasoning(value)?;
         let content = self.view.reasoning.clone();
-        needs.push(NeededRef { path: ref_path(&content), kind: RefKind::Reasoning, call_id: String::new(), content });
+        needs.push(Rc::new(NeededRef { path: ref_path(&content), kind: RefKind::Reasoning, call_id: String::new(), content }));
         Some(bare)
     }
 
     fn make_brief(&self, ledger: &Ledger) -> Option<Brief> {
         let mut value: Option<Value> = None;
         let mut needs = Vec::new();
-        for (result, print) in self.view.results.iter().zip(&self.prints).filter(|(result, _)| result.replaceable) {
-            let cost = estimate(&result.text);
+        let results = self.view.results.iter().zip(&self.prints).zip(&self.costs);
+        for ((result, print), &cost) in results.filter(|((result, _), _)| result.replaceable) {
             if cost < RESULT_MIN_TOKENS || result.text.starts_with(PLACEHOLDER_HEAD) {
                 continue;
             }
@@ -183,7 +151,12 @@ impl Measured {
             let current = value.as_ref().unwrap_or(&self.value);
             if let Some(changed) = with_result_text(current, &result.call_id, &text) {
                 value = Some(changed);
-                needs.push(NeededRef { path: entry.result_ref.clone(), kind: RefKind::Result, call_id: result.call_id.clone(), content: result.text.clone() });
+                needs.push(Rc::new(NeededRef {
+                    path: entry.result_ref.clone(),
+                    kind: RefKind::Result,
+                    call_id: result.call_id.clone(),
+                    content: result.text.clone(),
+                }));
             }
         }
         for call in &self.view.calls {
@@ -195,7 +168,7 @@ impl Measured {
             let current = value.as_ref().unwrap_or(&self.value);
             if let Some(changed) = with_arguments(current, &call.id, &short) {
                 value = Some(changed);
-                needs.push(NeededRef { path, kind: RefKind::Arguments, call_id: call.id.clone(), content: call.arguments.clone() });
+                needs.push(Rc::new(NeededRef { path, kind: RefKind::Arguments, call_id: call.id.clone(), content: call.arguments.clone() }));
             }
         }
         let bare = self.bare(value.as_ref().unwrap_or(&self.value), &mut needs);
@@ -205,7 +178,7 @@ impl Measured {
 }
 
 impl Brief {
-    fn of(value: &Value, needs: Vec<NeededRef>) -> Self {
+    fn of(value: &Value, needs: Vec<Rc<NeededRef>>) -> Self {
         let tokens = tokens_of(&view(value));
         Self { json: value.to_string(), tokens, needs }
     }
@@ -213,9 +186,12 @@ impl Brief {
 
 /// Returns the tokens that a model reads for a message.
 pub(super) fn tokens_of(view: &MessageView) -> u64 {
+    tokens_beside_results(view) + view.results.iter().map(|result| estimate(&result.text)).sum::<u64>()
+}
+
+fn tokens_beside_results(view: &MessageView) -> u64 {
     let calls: u64 = view.calls.iter().map(|call| estimate(&call.arguments) + estimate(&call.name) + MESSAGE_OVERHEAD_TOKENS).sum();
-    let results: u64 = view.results.iter().map(|result| estimate(&result.text)).sum();
-    MESSAGE_OVERHEAD_TOKENS + estimate(&view.text) + estimate(&view.reasoning) + calls + results + view.opaque_chars as u64 / 4
+    MESSAGE_OVERHEAD_TOKENS + estimate(&view.text) + estimate(&view.reasoning) + calls + view.opaque_chars as u64 / 4
 }
 
 /// How every placeholder begins.

@@ -31,6 +31,14 @@ impl Language {
 const NAMES_MAX_CHARS: usize = 1_500;
 /// Earlier tasks listed, newest first.
 const PAST_TASKS_MAX: usize = 12;
+/// Of the newest of them, so many show the stretches of their work,
+const PAST_DRAWN_MAX: usize = 3;
+/// if they have more calls than one page of `node_read` tells in full,
+const PAST_DRAWN_CALLS: usize = 24;
+/// folded to a drawing of so many characters,
+const PAST_DRAWN_CHARS: usize = 1_100;
+/// a line a node.
+const PAST_LINE_CHARS: usize = 90;
 /// A use so many calls ago counts half.
 const NAME_HALF_LIFE_CALLS: u32 = 40;
 
@@ -50,27 +58,21 @@ pub struct Story<'a> {
 /// Returns the context for `entries` (the oldest of the session, up to the brief mark), in at most
 /// `max_chars` characters.
 pub fn context(story: Story<'_>, entries: &[Entry], max_chars: usize) -> String {
-    let current = entries.last().and_then(|entry| entry.node_id.split('-').next()?.parse().ok()).unwrap_or(story.current);
+    let current = entries.last().and_then(Entry::task).unwrap_or(story.current);
     let how = match story.language {
         Language::English => {
             "Older tool results were moved out of this conversation; nothing is lost. `ref_read` with a ref (line range or grep) gives the exact bytes, without a ref it greps all of them; \
-             `node_read` with a node id lists its calls with their refs; `canvas_read` shows a whole task. This is a record, not an instruction."
+             `node_read` with a node id, a range as a folded node shows it, or a task number lists the calls with their refs (`grep` picks among them); `canvas_read` draws a task. \
+             This is a record, not an instruction."
         }
         Language::Chinese => {
             "较早的工具结果已移出对话，内容没有丢失。用 `ref_read` 按 ref 读取原文（可指定行范围或 grep），不给 ref 时在全部结果中 grep；\
-             用 `node_read` 按节点 id 列出其调用和 ref；用 `canvas_read` 查看整个任务图。这是记录，不是指令。"
+             用 `node_read` 按节点 id、折叠节点所示范围或任务号列出调用和 ref（可用 grep 筛选）；用 `canvas_read` 查看任务图。这是记录，不是指令。"
         }
     };
     let mut text = format!("{CONTEXT_HEAD}\n{how}\n");
     let canvas_room = CANVAS_MAX_CHARS.min(max_chars.saturating_sub(text.len() + CONTEXT_TAIL.len() + 200) * 7 / 10);
-    let past: Vec<&Task> = story.tasks.iter().filter(|task| task.number != current).collect();
-    for task in past.iter().rev().take(PAST_TASKS_MAX) {
-        let prefix = format!("{:03}-", task.number);
-        let calls = entries.iter().filter(|entry| entry.node_id.starts_with(&prefix)).count();
-        if calls > 0 {
-            text.push_str(&format!("task {:03}: {} ({calls} calls)\n", task.number, shorten(&task.goal, 90)));
-        }
-    }
+    text.push_str(&past_tasks(&story, current, entries, max_chars.saturating_sub(text.len() + canvas_room)));
     if let Some(task) = story.tasks.iter().find(|task| task.number == current) {
         let drawing = draw(task, entries, true, story.notes, canvas_room.max(200));
         text.push_str("```mermaid\n");
@@ -85,6 +87,33 @@ pub fn context(story: Story<'_>, entries: &[Entry], max_chars: usize) -> String 
         text.push('\n');
     }
     text.push_str(CONTEXT_TAIL);
+    text
+}
+
+/// Returns a line for each of the newest earlier tasks, and one for those before them. The large ones among the newest get
+/// a line for each stretch of their work, as far as `room` characters allow: what was done there is then two calls away,
+/// `node_read` of the stretch and `ref_read`.
+fn past_tasks(story: &Story<'_>, current: u32, entries: &[Entry], room: usize) -> String {
+    let mut calls: BTreeMap<u32, usize> = BTreeMap::new();
+    for task in entries.iter().filter_map(Entry::task) {
+        *calls.entry(task).or_default() += 1;
+    }
+    let past: Vec<&Task> = story.tasks.iter().filter(|task| task.number != current && calls.contains_key(&task.number)).collect();
+    let mut text = String::new();
+    for (at, task) in past.iter().rev().take(PAST_TASKS_MAX).enumerate() {
+        text.push_str(&format!("task {:03}: {} ({} calls)\n", task.number, shorten(&task.goal, 90), calls[&task.number]));
+        if at >= PAST_DRAWN_MAX || calls[&task.number] <= PAST_DRAWN_CALLS || text.len() + PAST_DRAWN_CHARS > room {
+            continue;
+        }
+        for node in draw(task, entries, false, story.notes, PAST_DRAWN_CHARS).nodes {
+            text.push_str(&format!("  {}: {}\n", node.id, shorten(&node.label, PAST_LINE_CHARS)));
+        }
+    }
+    let older = &past[..past.len().saturating_sub(PAST_TASKS_MAX)];
+    if let (Some(first), Some(last)) = (older.first(), older.last()) {
+        let sum: usize = older.iter().map(|task| calls[&task.number]).sum();
+        text.push_str(&format!("task {:03}..{:03}: earlier ones ({sum} calls)\n", first.number, last.number));
+    }
     text
 }
 

@@ -9,8 +9,26 @@ use std::collections::BTreeMap;
 pub const CANVAS_MAX_CHARS: usize = 4_000;
 /// A node's summary is at most this long, conclusion first.
 const NODE_SUMMARY_MAX_CHARS: usize = 150;
+/// Summaries get shorter in such steps where the drawing has no room,
+const NODE_SUMMARY_STEP_CHARS: usize = 30;
+/// down to this.
+const NODE_SUMMARY_MIN_CHARS: usize = 30;
+const LABEL_MAX_CHARS: usize = 110;
+const GOAL_MAX_CHARS: usize = 160;
+/// The metadata line and the word `flowchart`, at most.
+const HEAD_MAX_CHARS: usize = 250;
+/// What a node takes beside its texts: brackets, breaks, `status: blocked`, its arrow.
+const NODE_MARKS_CHARS: usize = 52;
 /// Files named in a node's label.
 const LABEL_FILES: usize = 2;
+/// Files named in the label of folded nodes.
+const FOLDED_FILES: usize = 4;
+/// Files named in the summary of a node that only looked around.
+const EXPLORED_FILES: usize = 5;
+/// Files kept of a node.
+const FILES_MAX: usize = 12;
+/// What a call was aimed at may be a query; more characters of it tell nothing in a label.
+const FILE_MAX_CHARS: usize = 48;
 
 /// A node, as derived from its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +45,8 @@ pub struct Node {
     pub covers: Vec<String>,
     /// Calls on it.
     pub calls: usize,
+    /// Files that its calls were aimed at, by name, those aimed at most often first.
+    pub files: Vec<String>,
 }
 
 /// A drawn canvas.
@@ -56,26 +76,27 @@ pub struct NodeNote {
 /// `running` says whether the task is the current one. `notes` are what a model said of nodes.
 pub fn draw(task: &Task, entries: &[Entry], running: bool, notes: &BTreeMap<String, NodeNote>, max_chars: usize) -> Drawing {
     let mut nodes = derive(task, entries, running, notes);
-    let all = nodes.len();
-    let done = nodes.iter().filter(|node| node.status == Status::Done).count();
+    let (all, done) = (nodes.len(), nodes.iter().filter(|node| node.status == Status::Done).count());
+    // First the oldest done nodes fold together, then summaries get shorter, then dead ends fold too.
     let mut summary_chars = NODE_SUMMARY_MAX_CHARS;
-    loop {
-        let text = render(task, &nodes, done, all, summary_chars);
-        if text.chars().count() < max_chars {
-            return Drawing { text, nodes, done };
+    let fits = loop {
+        nodes = fold(nodes, summary_chars, max_chars, |older, newer| older == Status::Done && newer == Status::Done);
+        if size(&nodes, summary_chars) < max_chars {
+            break true;
         }
-        // First fold the oldest done nodes together, then shorten what is left.
-        if !fold_oldest(&mut nodes) {
-            if summary_chars > 40 {
-                summary_chars -= 30;
-            } else if nodes.len() > 2 {
-                fold_any(&mut nodes);
-            } else {
-                let text = shorten(&render(task, &nodes, done, all, 20), max_chars.saturating_sub(1));
-                return Drawing { text, nodes, done };
-            }
+        if summary_chars <= NODE_SUMMARY_MIN_CHARS {
+            nodes = fold(nodes, summary_chars, max_chars, |_, _| true);
+            break size(&nodes, summary_chars) < max_chars;
         }
+        summary_chars -= NODE_SUMMARY_STEP_CHARS;
+    };
+    for node in nodes.iter_mut().filter(|node| node.covers.len() > 1) {
+        let files = node.files[..node.files.len().min(FOLDED_FILES)].join(", ");
+        node.label = format!("{FOLDED_HEAD}{}, {} calls: {files}", ranges(&node.covers), node.calls);
     }
+    let text = render(task, &nodes, done, all, summary_chars);
+    let text = if fits { text } else { shorten(&text, max_chars.saturating_sub(1)) };
+    Drawing { text, nodes, done }
 }
 
 fn derive(task: &Task, entries: &[Entry], running: bool, notes: &BTreeMap<String, NodeNote>) -> Vec<Node> {
@@ -114,27 +135,15 @@ fn derive(task: &Task, entries: &[Entry], running: bool, notes: &BTreeMap<String
 
 fn derive_node(id: &str, calls: &[&Entry], newest: bool, running: bool) -> Node {
     let mut counts: BTreeMap<Intent, usize> = BTreeMap::new();
-    let mut files: Vec<(&str, usize)> = Vec::new();
     for entry in calls {
         *counts.entry(entry.intent).or_default() += 1;
-        if let Some(target) = &entry.target {
-            let name = target.rsplit('/').next().unwrap_or(target);
-            match files.iter_mut().find(|(seen, _)| *seen == name) {
-                Some((_, count)) => *count += 1,
-                None => files.push((name, 1)),
-            }
-        }
     }
-    files.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let main = counts.iter().max_by_key(|(intent, count)| (**count, std::cmp::Reverse(**intent))).map_or(Intent::Operate, |(intent, _)| *intent);
-    let named: Vec<&str> = files.iter().take(LABEL_FILES).map(|(name, _)| *name).collect();
-    let label = if named.is_empty() { format!("{} x{}", main.word(), calls.len()) } else { format!("{} x{}: {}", main.word(), calls.len(), named.join(", ")) };
-    let telling = calls
-        .iter()
-        .rev()
-        .find(|entry| matches!(entry.intent, Intent::Verify | Intent::Record))
-        .or_else(|| calls.iter().rev().find(|entry| entry.failed))
-        .or_else(|| calls.last());
+    let files = files_of(calls);
+    let named = files.iter().take(LABEL_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let label = if named.is_empty() { format!("{} x{}", main.word(), calls.len()) } else { format!("{} x{}: {named}", main.word(), calls.len()) };
+    let checked = calls.iter().rev().find(|entry| matches!(entry.intent, Intent::Verify | Intent::Record));
+    let telling = checked.or_else(|| calls.iter().rev().find(|entry| entry.failed)).or_else(|| calls.last());
     let ended_badly =
         telling.is_some_and(|entry| entry.failed) && calls.last().is_some_and(|entry| entry.failed || telling.is_some_and(|t| t.ordinal + 3 > entry.ordinal));
     let status = match (newest, running, ended_badly) {
@@ -143,35 +152,85 @@ fn derive_node(id: &str, calls: &[&Entry], newest: bool, running: bool) -> Node 
         (_, _, true) => Status::Blocked,
         _ => Status::Done,
     };
-    let summary = telling.map_or(String::new(), |entry| entry.summary.clone());
-    Node { id: id.to_owned(), label, status, summary, covers: vec![id.to_owned()], calls: calls.len() }
+    let said = telling.map_or(String::new(), |entry| told(entry));
+    // Of a node that only looked around, what it looked at tells more than the head of its last file.
+    let summary = if main == Intent::Explore && checked.is_none() && !ended_badly && files.len() > LABEL_FILES {
+        format!("also {}; last: {said}", files.iter().skip(LABEL_FILES).take(EXPLORED_FILES).map(String::as_str).collect::<Vec<_>>().join(", "))
+    } else {
+        said
+    };
+    Node { id: id.to_owned(), label, status, summary, covers: vec![id.to_owned()], calls: calls.len(), files }
 }
 
-/// Folds the first two neighbours that are both done; returns whether there were any. The newest
-/// node is never folded.
-fn fold_oldest(nodes: &mut Vec<Node>) -> bool {
-    let last = nodes.len().saturating_sub(1);
-    let pair = (1..last).find(|at| nodes[*at].status == Status::Done && nodes[*at - 1].status == Status::Done);
-    let Some(at) = pair else { return false };
-    fold_pair(nodes, at);
-    true
-}
-
-/// Folds the two oldest nodes, dead ends included, when nothing else is left.
-fn fold_any(nodes: &mut Vec<Node>) {
-    if nodes.len() > 2 {
-        fold_pair(nodes, 1);
+/// Returns what an entry concludes; of a call that said nothing, the call.
+fn told(entry: &Entry) -> String {
+    match entry.summary.as_str() {
+        "" | "no output" => format!("{}: no output", shorten(&entry.call_line, 100)),
+        summary => summary.to_owned(),
     }
 }
 
-fn fold_pair(nodes: &mut Vec<Node>, at: usize) {
-    let newer = nodes.remove(at);
-    let older = &mut nodes[at - 1];
+/// Returns the names of the files that `calls` were aimed at, those aimed at most often first.
+fn files_of(calls: &[&Entry]) -> Vec<String> {
+    let mut files: Vec<(&str, usize)> = Vec::new();
+    for target in calls.iter().filter_map(|entry| entry.target.as_deref()) {
+        let name = target.trim_end_matches('/').rsplit('/').next().unwrap_or(target);
+        // `./...` and the like name nothing.
+        if !name.contains(char::is_alphanumeric) {
+            continue;
+        }
+        match files.iter_mut().find(|(seen, _)| *seen == name) {
+            Some((_, count)) => *count += 1,
+            None => files.push((name, 1)),
+        }
+    }
+    files.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    files.into_iter().take(FILES_MAX).map(|(name, _)| shorten(name, FILE_MAX_CHARS)).collect()
+}
+
+/// Folds neighbours that `may` fold, from the oldest on, until the drawing fits `max_chars`. The newest node stays by
+/// itself.
+fn fold(nodes: Vec<Node>, summary_chars: usize, max_chars: usize, may: impl Fn(Status, Status) -> bool) -> Vec<Node> {
+    let mut total = size(&nodes, summary_chars);
+    let last = nodes.len().saturating_sub(1);
+    let mut folded: Vec<Node> = Vec::new();
+    for (at, newer) in nodes.into_iter().enumerate() {
+        match folded.last_mut() {
+            Some(older) if total >= max_chars && at < last && may(older.status, newer.status) => {
+                total -= node_size(older, summary_chars) + node_size(&newer, summary_chars);
+                join(older, newer);
+                total += node_size(older, summary_chars);
+            }
+            _ => folded.push(newer),
+        }
+    }
+    folded
+}
+
+fn join(older: &mut Node, newer: Node) {
     older.covers.extend(newer.covers);
     older.calls += newer.calls;
+    older.status = if older.status == newer.status { older.status } else { Status::Done };
     older.summary = newer.summary;
-    older.label = format!("folded {}, {} calls", ranges(&older.covers), older.calls);
+    for file in newer.files {
+        if !older.files.contains(&file) && older.files.len() < FILES_MAX {
+            older.files.push(file);
+        }
+    }
 }
+
+/// Returns at most how many characters a drawing of `nodes` takes.
+fn size(nodes: &[Node], summary_chars: usize) -> usize {
+    HEAD_MAX_CHARS + nodes.iter().map(|node| node_size(node, summary_chars)).sum::<usize>()
+}
+
+fn node_size(node: &Node, summary_chars: usize) -> usize {
+    let label = if node.covers.len() > 1 { LABEL_MAX_CHARS } else { node.label.chars().count().min(LABEL_MAX_CHARS) };
+    NODE_MARKS_CHARS + 2 * node.id.len() + label + node.summary.chars().count().min(summary_chars)
+}
+
+/// How the label of a node begins that stands for several; their ids follow, up to a comma and a blank.
+pub const FOLDED_HEAD: &str = "folded ";
 
 /// Returns node ids as ranges: `001-N1..N4,N6`.
 fn ranges(ids: &[String]) -> String {
@@ -198,20 +257,26 @@ fn ranges(ids: &[String]) -> String {
 }
 
 fn render(task: &Task, nodes: &[Node], done: usize, all: usize, summary_chars: usize) -> String {
-    let goal = shorten(&plain(&task.goal), 160);
+    let goal = shorten(&plain(&task.goal), GOAL_MAX_CHARS);
     let mut text = format!("%% {{ \"taskGoal\":\"{goal}\",\"progress\":\"{done} of {all} nodes done\" }}\nflowchart TD\n");
-    for (at, node) in nodes.iter().enumerate() {
+    for node in nodes {
         text.push_str(&format!(
             "{}[\"{}<br/>status: {}<br/>summary: {}\"]\n",
             node.id,
-            plain(&shorten(&node.label, 110)),
+            plain(&shorten(&node.label, LABEL_MAX_CHARS)),
             node.status.word(),
             plain(&shorten(&node.summary, summary_chars)),
         ));
+    }
+    // One chain names each node once more, where an arrow a line would name it twice.
+    for (at, node) in nodes.iter().enumerate().filter(|_| nodes.len() > 1) {
         if at > 0 {
-            let dead = nodes[at - 1].status == Status::Blocked;
-            text.push_str(&format!("{} {} {}\n", nodes[at - 1].id, if dead { "-.->" } else { "-->" }, node.id));
+            text.push_str(if nodes[at - 1].status == Status::Blocked { " -.-> " } else { " --> " });
         }
+        text.push_str(&node.id);
+    }
+    if nodes.len() > 1 {
+        text.push('\n');
     }
     text
 }

@@ -1,7 +1,7 @@
 //! Which node a call belongs to.
 
 use super::Task;
-use crate::offload::boundary::{Boundary, TaskTraits, judge, mentions};
+use crate::offload::boundary::{Boundary, STEERING_MAX_CHARS, TaskTraits, judge, mentions, words};
 use crate::offload::ledger::{Entry, fingerprint};
 use crate::offload::summary::command::{Intent, one_line, shorten};
 use serde::{Deserialize, Serialize};
@@ -13,10 +13,14 @@ const NODE_MAX_CALLS: usize = 24;
 const EXPLORE_RUN: usize = 4;
 /// A working node whose check passed is a turning point once it has so many calls.
 const TURNING_CALLS: usize = 6;
+/// The goal of a task that began with a call.
+const NO_GOAL: &str = "(no goal was stated)";
 /// Goals are kept to this many characters.
 const GOAL_MAX_CHARS: usize = 160;
 /// Names kept a task to tell it from others.
 const TOUCHED_MAX: usize = 400;
+/// Of so many of the newest tasks: the board is a row that every call writes, and its size must not grow with the session.
+const TOLD_APART_TASKS: u32 = 24;
 
 /// The phase a node is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,8 +72,9 @@ impl Board {
     /// Takes a user's message in. The same message twice in a row counts once. Returns whether it
     /// was a boundary.
     pub fn user_turn(&mut self, text: &str, at_ms: i64) -> bool {
-        let print = fingerprint(text.trim());
-        if print == self.last_turn_print || text.trim().is_empty() {
+        let text = words(text);
+        let print = fingerprint(text);
+        if print == self.last_turn_print || text.is_empty() {
             return false;
         }
         self.last_turn_print = print;
@@ -84,6 +89,13 @@ impl Board {
         self.last_at_ms = at_ms;
         self.apply(&boundary, text, at_ms);
         let number = self.current;
+        let calls = self.traits.get(&number).map_or(0, |(calls, _)| *calls);
+        let goal = self.tasks.iter().find(|task| task.number == number).map_or("", |task| task.goal.as_str());
+        // A document that a harness puts first (`# AGENTS.md …`) is not the goal; what follows it before any call is.
+        let is_document = goal.starts_with('#') && calls == 0 && text.chars().count() >= STEERING_MAX_CHARS;
+        if goal == NO_GOAL || is_document {
+            self.rename_current(text);
+        }
         for name in mentions(text) {
             self.touch(number, name);
         }
@@ -99,6 +111,9 @@ impl Board {
                 self.tasks.push(Task { number, goal: shorten(&one_line(text), GOAL_MAX_CHARS), created_ms: at_ms });
                 self.current = number;
                 self.open = None;
+                if let Some((_, touched)) = number.checked_sub(TOLD_APART_TASKS).and_then(|old| self.traits.get_mut(&old)) {
+                    touched.clear();
+                }
             }
             Boundary::Return(number) => {
                 if self.tasks.iter().any(|task| task.number == *number) {
@@ -112,7 +127,7 @@ impl Board {
     /// Puts the call of `entry` on the canvas. The entry's `node_id` is not read.
     pub fn place(&mut self, entry: &Entry, at_ms: i64) -> Placed {
         if self.current == 0 {
-            self.apply(&Boundary::New, "(no goal was stated)", at_ms);
+            self.apply(&Boundary::New, NO_GOAL, at_ms);
         }
         self.last_at_ms = at_ms;
         let number = self.current;

@@ -51,7 +51,7 @@ pub fn read_output<'a>(command: &Command, result: &'a str, is_error: bool) -> Fi
     if wrapped.running {
         finding.headline = format!("still running; {}", finding.headline);
     }
-    if is_error && !finding.failed {
+    if (is_error || wrapped.refused) && !finding.failed {
         finding.failed = true;
         finding.headline = format!("error: {}", finding.headline);
     }
@@ -62,6 +62,8 @@ struct Wrapped<'a> {
     body: &'a str,
     exit_code: Option<i64>,
     running: bool,
+    /// The harness says that the tool was used wrongly or failed.
+    refused: bool,
 }
 
 /// Lines of harness wrapping are looked for in this many lines from the top.
@@ -69,7 +71,7 @@ const HARNESS_HEAD_LINES: usize = 8;
 
 /// Takes off what agents put around an output: exit codes, timings, tags.
 fn unwrap_harness(result: &str) -> Wrapped<'_> {
-    let mut wrapped = Wrapped { body: result, exit_code: None, running: false };
+    let mut wrapped = Wrapped { body: result, exit_code: None, running: false, refused: false };
     let mut offset = 0;
     for line in result.split_inclusive('\n').take(HARNESS_HEAD_LINES) {
         offset += line.len();
@@ -84,6 +86,13 @@ fn unwrap_harness(result: &str) -> Wrapped<'_> {
         }
     }
     let rest = wrapped.body.trim_start();
+    for tag in ["tool_use_error", "error", "tool_error"] {
+        let inside = rest.strip_prefix('<').and_then(|rest| rest.strip_prefix(tag)).and_then(|rest| rest.strip_prefix('>'));
+        if let Some(inside) = inside {
+            wrapped.body = inside.trim_end().strip_suffix(&format!("</{tag}>")).unwrap_or(inside);
+            wrapped.refused = true;
+        }
+    }
     for tag in ["<untrusted_context>\nOutput: ", "<untrusted_context>\n", "<output>\n", "<result>", "Output: "] {
         if let Some(inner) = rest.strip_prefix(tag) {
             wrapped.body = inner;

@@ -26,10 +26,11 @@ pub(super) fn edit_receipt(text: &Text<'_, '_>) -> Option<Finding<'static>> {
 pub(super) fn file_read(text: &Text<'_, '_>) -> Option<Finding<'static>> {
     let tool = text.command.tool.to_ascii_lowercase();
     let shell = text.command.shell.as_deref().unwrap_or("").trim_start();
-    let reads = tool.contains("read")
-        || tool.contains("view")
-        || text.has("result of running `cat -n`")
-        || ["cat ", "sed -n", "head ", "tail ", "nl ", "bat "].iter().any(|word| shell.contains(word));
+    let reads = match &text.command.shell {
+        // `cargo test | tail` reads no file: the program counts, not what its output goes through.
+        Some(_) => matches!(text.command.program.as_str(), "cat" | "sed" | "head" | "tail" | "nl" | "bat" | "less"),
+        None => tool.contains("read") || tool.contains("view") || text.has("result of running `cat -n`"),
+    };
     if !reads || shell.contains(" | grep") {
         return None;
     }
@@ -37,19 +38,40 @@ pub(super) fn file_read(text: &Text<'_, '_>) -> Option<Finding<'static>> {
     if lines < 4 {
         return None;
     }
-    let numbers: Vec<u64> = [text.lines().next(), text.lines().nth(2), text.lines().next_back()].into_iter().flatten().filter_map(line_number).collect();
-    let range = match (numbers.first(), numbers.last()) {
+    // A harness may put notes before and behind the numbered lines.
+    let numbers = (text.lines().take(NOTE_LINES).find_map(line_number), text.lines().rev().take(NOTE_LINES).find_map(line_number));
+    let range = match numbers {
         (Some(first), Some(last)) if last > first => format!("lines {first}-{last}"),
         _ => counted(lines, "line"),
     };
     let defined: Vec<&str> = names(text.body).into_iter().filter(|name| name.class == NameClass::Definition).map(|name| name.text).collect();
-    let file = text.command.target.as_deref().unwrap_or("file");
+    let file = text.command.target.as_deref().map_or("file", tail_of);
     let told = if defined.is_empty() {
-        text.lines().map(str::trim).find(|line| line.len() > 12).map_or(String::new(), |line| shorten(line, 80))
+        text.lines().map(unnumbered).find(|line| line.len() > 12).map_or(String::new(), |line| shorten(line, 80))
     } else {
         format!("defines {}", some_of(&defined, 12))
     };
     Some(finding("file", format!("{file}, {range}: {told}"), Vec::new(), false))
+}
+
+/// Lines before and behind a file's own that a harness may add.
+const NOTE_LINES: usize = 12;
+
+/// Returns the last parts of a path: the call beside the summary has it whole.
+fn tail_of(path: &str) -> &str {
+    let cut = path.rmatch_indices('/').nth(PATH_PARTS - 1).map_or(0, |(at, _)| at + 1);
+    &path[cut..]
+}
+
+/// Parts of a path that a summary shows.
+const PATH_PARTS: usize = 3;
+
+/// Returns a line without the number in front of it.
+fn unnumbered(line: &str) -> &str {
+    match line_number(line) {
+        Some(_) => line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['→', '\t', ':']).trim(),
+        None => line.trim(),
+    }
 }
 
 /// The number in front of a numbered line (`  12→`, `  12\t`, `12: `).
@@ -75,7 +97,6 @@ pub(super) fn plain<'a>(text: &Text<'_, '_>) -> Finding<'a> {
             line.starts_with("Error")
                 || line.starts_with("error")
                 || line.starts_with("fatal")
-                || line.starts_with("<tool_use_error>")
                 || line.contains("command not found")
                 || line.contains("No such file or directory")
         });
