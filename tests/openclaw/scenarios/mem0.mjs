@@ -167,8 +167,10 @@ function npmSettings() {
  * cannot open. Node's own SQLite in its place lets it work here.
  */
 function replaceNativeStore(stateDir) {
-  const found = spawnSync('find', [stateDir, '-type', 'd', '-path', '*/node_modules/better-sqlite3', '-not', '-path', '*/tmp/*'], { encoding: 'utf8' });
-  for (const dir of found.stdout.trim().split('\n').filter(Boolean)) {
+  const found = spawnSync('find', [stateDir, '-type', 'd', '-path', '*/node_modules/better-sqlite3', '-not', '-path', path.join(stateDir, 'tmp', '*')], { encoding: 'utf8' });
+  const dirs = found.stdout.trim().split('\n').filter(Boolean);
+  if (dirs.length === 0) throw new Error('mem0 brings no better-sqlite3 any more; look how it opens its store');
+  for (const dir of dirs) {
     fs.writeFileSync(
       path.join(dir, 'lib', 'index.js'),
       `const { DatabaseSync } = require('node:sqlite');
