@@ -16,6 +16,8 @@ const FACTS = JSON.parse(fs.readFileSync(new URL('../facts.json', import.meta.ur
 const MEM0 = '@mem0/openclaw-mem0@1.0.16';
 /** The size of vectors that mem0 asks of an embedder when it is not told otherwise. */
 const MEM0_DIMENSIONS = 1536;
+/** Longest that npm may take for mem0 and what it needs; 173 s were measured at a load of 10. */
+const INSTALL_TIMEOUT_MS = 900_000;
 /** Longest wait for background work after everything was said. */
 const SETTLE_MS = 120_000;
 
@@ -125,7 +127,7 @@ async function mem0(root) {
   const model = await startMockModel({ embeddingDimensions: MEM0_DIMENSIONS });
   model.rules.push(mem0Extractor, hostChores, acknowledge);
   const host = await OpenClaw.create({ name: 'mem0', model, root, extraEnv: npmSettings() });
-  const install = await host.cli(['plugins', 'install', MEM0, '--force', '--accept-capabilities']);
+  const install = await host.cli(['plugins', 'install', MEM0, '--force', '--accept-capabilities'], { timeoutMs: INSTALL_TIMEOUT_MS });
   if (install.code !== 0) throw new Error(`mem0 does not install: ${install.stdout}\n${install.stderr}`);
   replaceNativeStore(host.stateDir);
   const service = { apiKey: 'mock-key', baseURL: model.baseUrl };
