@@ -16,7 +16,7 @@ STARTED := $(shell date +%s)
 # Node parts are built and tested where Node and npm exist.
 HAVE_NODE := $(shell command -v $(NODE) >/dev/null 2>&1 && command -v $(NPM) >/dev/null 2>&1 && echo yes)
 
-.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick test-openclaw-in-time fetch-openclaw fmt-check clippy clean proof-kill proof-throughput proof-offload measure-offload measure-offload-speed measure-tokens test-mermaid side-by-side
+.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick test-openclaw-in-time fetch-openclaw fmt-check clippy clean proof-kill proof-throughput proof-offload measure-offload measure-offload-speed measure-tokens test-mermaid side-by-side bench
 
 ## demo: remember a conversation of some weeks, and show what enters the next prompt
 demo: runner
@@ -86,6 +86,15 @@ ifeq ($(HAVE_NODE),yes)
 else
 	@echo "strata: no node and npm; the npm package is not built"
 endif
+
+## bench: recall's speed, size and cost of writing beside the peers from PyPI, in one run; writes docs/benchmarks.md.
+##        STRATA_SHARED names the folder of the shared corpora, without which texts are made from a seed.
+bench: runner node
+	$(CARGO) build --quiet --release -p strata-tests --features hosts --bin strata-bench
+	python3 -m venv $(TARGET)/bench-venv
+	$(TARGET)/bench-venv/bin/pip install --quiet -r tests/bench/requirements.txt
+	$(TARGET)/bench-venv/bin/python tests/bench/bench.py --ours $(TARGET)/release/strata-bench $(if $(HAVE_NODE),--node js-shim) \
+		--corpora $(or $(STRATA_SHARED),../shared)/corpora --million --write docs/benchmarks.md
 
 test-core:
 	$(CARGO) test --quiet -p strata-core

@@ -5,6 +5,8 @@
 //! the blocks of terms that were asked for lately. Documents are numbered in order of arrival.
 
 pub mod facts;
+pub mod matches;
+pub mod nearest;
 pub mod postings;
 pub mod segment;
 pub mod write;
@@ -17,6 +19,7 @@ use facts::Facts;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Bytes of a document's vector on disk: the scale and the codes.
@@ -85,6 +88,7 @@ impl Index {
 struct Segment {
     id: i64,
     first: u32,
+    last: u32,
     directory: Vec<u64>,
 }
 
@@ -135,8 +139,10 @@ pub struct Loaded {
     pub after: Vec<u32>,
     /// What a vector code of one stands for.
     pub scales: Vec<f32>,
-    /// The vectors' codes, one document after the other.
-    pub codes: Vec<i8>,
+    /// The first codes of the vectors, one document after the other; see [`nearest`].
+    pub heads: Vec<i8>,
+    /// The other codes.
+    pub tails: Vec<i8>,
     /// The sessions, in order of their first document.
     pub sessions: Vec<SessionFacts>,
     session_places: BTreeMap<u32, u32>,
@@ -183,8 +189,8 @@ impl Loaded {
             let id: i64 = row.get(0).map_err(failure)?;
             let directory = row.get_ref(3).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?;
             let directory = directory.chunks_exact(8).map(|hash| u64::from_le_bytes(hash.try_into().expect("eight bytes were taken"))).collect();
-            self.segments.push(Segment { id, first: row.get(1).map_err(failure)?, directory });
             sealed = row.get(2).map_err(failure)?;
+            self.segments.push(Segment { id, first: row.get(1).map_err(failure)?, last: sealed, directory });
         }
         drop(rows);
         // Blocks of segments that are gone would never be asked for again.
@@ -255,7 +261,8 @@ impl Loaded {
         self.before.reserve(documents);
         self.after.reserve(documents);
         self.scales.reserve(documents);
-        self.codes.reserve(documents * embed::DIMENSIONS);
+        self.heads.reserve(documents * nearest::HEAD);
+        self.tails.reserve(documents * nearest::TAIL);
     }
 
     /// Puts a document at its place: the next one, or one that is known and may be gone now.
@@ -293,7 +300,8 @@ impl Loaded {
         self.scope[doc] = 0;
         self.length[doc] = 0;
         self.scales[doc] = 0.0;
-        self.codes[doc * embed::DIMENSIONS..(doc + 1) * embed::DIMENSIONS].fill(0);
+        self.heads[doc * nearest::HEAD..(doc + 1) * nearest::HEAD].fill(0);
+        self.tails[doc * nearest::TAIL..(doc + 1) * nearest::TAIL].fill(0);
     }
 
     fn push(&mut self, facts: Facts, vector: &[u8]) {
@@ -336,20 +344,27 @@ impl Loaded {
         self.after.push(NONE);
         let scale = vector.get(..4).map_or(0.0, |bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
         self.scales.push(scale);
-        let from = self.codes.len();
-        self.codes.resize(from + embed::DIMENSIONS, 0);
-        for (code, byte) in self.codes[from..].iter_mut().zip(vector.get(4..).unwrap_or_default()) {
-            *code = *byte as i8;
+        // Bytes of another length are of no vector.
+        match vector.get(4..).and_then(|codes| codes.get(..nearest::HEAD).zip(codes.get(nearest::HEAD..embed::DIMENSIONS))) {
+            Some((head, tail)) => {
+                self.heads.extend(head.iter().map(|code| *code as i8));
+                self.tails.extend(tail.iter().map(|code| *code as i8));
+            }
+            None => {
+                self.heads.resize(self.rows.len() * nearest::HEAD, 0);
+                self.tails.resize(self.rows.len() * nearest::TAIL, 0);
+            }
         }
     }
 
-    /// Calls `take` with each document that holds a term and the count in it, in order.
-    pub fn each_posting(&self, lists: &TermLists, mut take: impl FnMut(u32, u32)) {
-        for (block, range, first) in &lists.sealed {
-            postings::each(&block[range.clone()], *first, &mut take);
+    /// Appends each document that holds a term and the count in it, in order.
+    pub fn decode(&self, lists: &TermLists, docs: &mut Vec<u32>, counts: &mut Vec<u16>) {
+        for (block, range, documents) in &lists.sealed {
+            postings::decode(&block[range.clone()], documents.start, documents.end, docs, counts);
         }
         for (doc, count) in self.tail.get(&lists.term).into_iter().flatten() {
-            take(*doc, u32::from(*count));
+            docs.push(*doc);
+            counts.push(*count);
         }
     }
 
@@ -358,12 +373,12 @@ impl Loaded {
         let mut found = TermLists { term, sealed: Vec::new(), documents: self.tail.get(&term).map_or(0, |documents| documents.len() as u32) };
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
-            let (id, first) = (segment.id, segment.first);
+            let (id, first, last) = (segment.id, segment.first, segment.last);
             let Some(number) = segment::block_of(&segment.directory, term) else { continue };
             let block = self.block(db, id * segment::MAX_BLOCKS + number as i64)?;
             if let Some(range) = segment::find(&block, term) {
                 found.documents += postings::len(&block[range.clone()]);
-                found.sealed.push((block, range, first));
+                found.sealed.push((block, range, first..last.min(self.rows.len() as u32)));
             }
         }
         Ok(found)
@@ -397,7 +412,7 @@ impl Loaded {
 pub struct TermLists {
     /// The term.
     pub term: Term,
-    sealed: Vec<(Rc<Vec<u8>>, std::ops::Range<usize>, u32)>,
+    sealed: Vec<(Rc<Vec<u8>>, Range<usize>, Range<u32>)>,
     /// How many documents hold it.
     pub documents: u32,
 }

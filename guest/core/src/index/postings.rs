@@ -61,9 +61,23 @@ pub fn each(bytes: &[u8], first: u32, mut take: impl FnMut(u32, u32)) {
             break;
         }
         let head = get(bytes, &mut at);
-        doc = doc.wrapping_add(head >> 1);
+        doc = doc.saturating_add(head >> 1);
         take(doc, if head & 1 == 0 { 1 } else { get(bytes, &mut at) });
     }
+}
+
+/// Appends the documents below `last` of a list, ascending, and the counts in them.
+pub fn decode(bytes: &[u8], first: u32, last: u32, docs: &mut Vec<u32>, counts: &mut Vec<u16>) {
+    let length = (len(bytes) as usize).min(bytes.len());
+    docs.reserve(length);
+    counts.reserve(length);
+    each(bytes, first, |doc, count| {
+        // Only damaged bytes give others.
+        if doc < last {
+            docs.push(doc);
+            counts.push(count as u16);
+        }
+    });
 }
 
 #[cfg(test)]

@@ -26,8 +26,8 @@ const FULL_LEVEL: usize = 2 * FAN_OUT;
 /// The level that is not merged any more: 65,536 documents a segment.
 const TOP_LEVEL: i64 = 2;
 
-/// Rows that one call indexes.
-pub const ROWS_A_CALL: i64 = 5000;
+/// Rows that one call indexes: a segment of level 1.
+pub const ROWS_A_CALL: i64 = FAN_OUT as i64 * SEGMENT_DOCS;
 
 /// How much of the upkeep a call does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn follow<'a>(tx: &Transaction<'_>, embedder: impl Fn() -> &'a Embedder, upk
             .and_then(|mut query| query.query_row([kind as i64], |row| row.get(0)))
             .map_err(failure)?;
         if tail >= if upkeep == Upkeep::Background { SEGMENT_DOCS } else { FULL_TAIL } {
-            seal(tx, kind, &mut state)?;
+            seal(tx, kind, &mut state, SEGMENT_DOCS)?;
         }
         left |= merge(tx, kind, &mut state, upkeep)?;
         if state != before {
@@ -163,47 +163,93 @@ fn document(tx: &Transaction<'_>, kind: Kind, row: i64) -> Result<Option<Documen
     tx.prepare_cached(&format!("{} WHERE id = ?1", select(kind))).and_then(|mut query| query.query_row([row], read).optional()).map_err(failure)
 }
 
+/// Indexes rows that are new. What fills segments goes straight into them; the rest enters the tail.
 fn append_new<'a>(tx: &Transaction<'_>, kind: Kind, state: &mut State, embedder: &impl Fn() -> &'a Embedder) -> Result<bool> {
+    let waiting: i64 = tx
+        .prepare_cached(match kind {
+            Kind::Messages => "SELECT count(*) FROM (SELECT 1 FROM messages WHERE id > ?1 LIMIT ?2)",
+            Kind::Atoms => "SELECT count(*) FROM (SELECT 1 FROM atoms WHERE id > ?1 LIMIT ?2)",
+        })
+        .and_then(|mut query| query.query_row(params![state.last_row, ROWS_A_CALL], |row| row.get(0)))
+        .map_err(failure)?;
+    let mut building = None;
+    if waiting >= SEGMENT_DOCS {
+        seal(tx, kind, state, 1)?;
+        building = Some(Building::new(state.next_doc));
+    }
     let mut query = tx.prepare_cached(&format!("{} WHERE id > ?1 ORDER BY id LIMIT ?2", select(kind))).map_err(failure)?;
-    let mut rows = query.query(params![state.last_row, ROWS_A_CALL]).map_err(failure)?;
-    let mut taken = 0;
+    let mut rows = query.query(params![state.last_row, waiting]).map_err(failure)?;
+    let mut left = waiting;
     while let Some(row) = rows.next().map_err(failure)? {
         let document = read(row).map_err(failure)?;
-        append(tx, kind, state, embedder(), &document)?;
+        let entry = Entry::new(embedder(), &document);
+        match &mut building {
+            Some(building) => building.add(state.next_doc, &entry.facts, &entry.counts, &entry.vector),
+            None => entry.insert(tx, kind, state.next_doc)?,
+        }
+        state.next_doc += 1;
         state.last_row = document.row;
-        taken += 1;
+        left -= 1;
+        let held = building.as_ref().map_or(0, Building::documents);
+        // Of a slice that fills a segment of the next level there will be one, else some of the lowest and a tail.
+        let is_full = held == ROWS_A_CALL || (held == SEGMENT_DOCS && waiting < ROWS_A_CALL);
+        if let Some(done) = building.take_if(|_| is_full) {
+            done.finish(tx, kind, if held == ROWS_A_CALL { 1 } else { 0 })?;
+            state.layout += 1;
+            building = (left >= SEGMENT_DOCS).then(|| Building::new(state.next_doc));
+        }
     }
-    Ok(taken == ROWS_A_CALL)
+    Ok(waiting == ROWS_A_CALL)
 }
 
 fn append(tx: &Transaction<'_>, kind: Kind, state: &mut State, embedder: &Embedder, document: &Document) -> Result<()> {
-    let mut terms = terms::terms(&document.text);
-    let named = document.speaker.as_deref().filter(|speaker| *speaker != document.role);
-    let facts = Facts {
-        row: document.row,
-        session: document.session as u32,
-        scope: document.scope as u32,
-        minute: (document.said_at / 60_000) as u32,
-        length: terms.len() as u32,
-        voice: named.map_or(0, facts::voice),
-        machine: named.is_none() && document.role != "user",
-    };
-    terms.sort_unstable();
-    let mut counts = Vec::with_capacity(terms.len() * 10);
-    for same in terms.chunk_by(|one, other| one == other) {
-        counts.extend_from_slice(&same[0].0.to_le_bytes());
-        counts.extend_from_slice(&u16::try_from(same.len()).unwrap_or(u16::MAX).to_le_bytes());
-    }
-    let vector = embedder.embed(&document.text);
-    let mut codes = [0_i8; embed::DIMENSIONS];
-    let scale = dot::quantize(&vector, &mut codes);
-    let mut bytes = scale.to_le_bytes().to_vec();
-    bytes.extend(codes.iter().map(|code| *code as u8));
-    tx.prepare_cached("INSERT INTO index_tail (kind, doc, facts, terms, vector) VALUES (?1, ?2, ?3, ?4, ?5)")
-        .and_then(|mut insert| insert.execute(params![kind as i64, state.next_doc, facts.to_bytes(), counts, bytes]))
-        .map_err(failure)?;
+    Entry::new(embedder, document).insert(tx, kind, state.next_doc)?;
     state.next_doc += 1;
     Ok(())
+}
+
+/// What the index keeps of a document.
+struct Entry {
+    facts: [u8; facts::SIZE],
+    /// Hash and count of each term, by hash.
+    counts: Vec<u8>,
+    /// The scale and the codes.
+    vector: Vec<u8>,
+}
+
+impl Entry {
+    fn new(embedder: &Embedder, document: &Document) -> Self {
+        let mut terms = terms::terms(&document.text);
+        let named = document.speaker.as_deref().filter(|speaker| *speaker != document.role);
+        let facts = Facts {
+            row: document.row,
+            session: document.session as u32,
+            scope: document.scope as u32,
+            minute: (document.said_at / 60_000) as u32,
+            length: terms.len() as u32,
+            voice: named.map_or(0, facts::voice),
+            machine: named.is_none() && document.role != "user",
+        };
+        terms.sort_unstable();
+        let mut counts = Vec::with_capacity(terms.len() * 10);
+        for same in terms.chunk_by(|one, other| one == other) {
+            counts.extend_from_slice(&same[0].0.to_le_bytes());
+            counts.extend_from_slice(&u16::try_from(same.len()).unwrap_or(u16::MAX).to_le_bytes());
+        }
+        let mut codes = [0_i8; embed::DIMENSIONS];
+        let scale = dot::quantize(&embedder.embed(&document.text), &mut codes);
+        let mut vector = Vec::with_capacity(super::VECTOR_BYTES);
+        vector.extend_from_slice(&scale.to_le_bytes());
+        vector.extend(codes.iter().map(|code| *code as u8));
+        Self { facts: facts.to_bytes(), counts, vector }
+    }
+
+    fn insert(&self, tx: &Transaction<'_>, kind: Kind, doc: i64) -> Result<()> {
+        tx.prepare_cached("INSERT INTO index_tail (kind, doc, facts, terms, vector) VALUES (?1, ?2, ?3, ?4, ?5)")
+            .and_then(|mut insert| insert.execute(params![kind as i64, doc, self.facts, self.counts, self.vector]))
+            .map(|_| ())
+            .map_err(failure)
+    }
 }
 
 /// Calls `take` with each term of a tail document and its count.
@@ -213,43 +259,70 @@ pub(super) fn each_count(terms: &[u8], mut take: impl FnMut(Term, u16)) {
     }
 }
 
-/// Makes segments of level 0 of the tail's full thousands.
-fn seal(tx: &Transaction<'_>, kind: Kind, state: &mut State) -> Result<()> {
-    let first: i64 = tx
-        .prepare_cached("SELECT coalesce(max(last), 0) FROM index_segments WHERE kind = ?1")
-        .and_then(|mut query| query.query_row([kind as i64], |row| row.get(0)))
-        .map_err(failure)?;
-    let mut first = first;
-    while state.next_doc - first >= SEGMENT_DOCS {
-        let last = first + SEGMENT_DOCS;
-        let mut facts = vec![0; SEGMENT_DOCS as usize * facts::SIZE];
-        let mut vectors = vec![0; SEGMENT_DOCS as usize * super::VECTOR_BYTES];
-        let mut triples: Vec<(Term, u32, u16)> = Vec::new();
-        {
-            let mut query =
-                tx.prepare_cached("SELECT doc, facts, terms, vector FROM index_tail WHERE kind = ?1 AND doc >= ?2 AND doc < ?3").map_err(failure)?;
-            let mut rows = query.query(params![kind as i64, first, last]).map_err(failure)?;
-            while let Some(row) = rows.next().map_err(failure)? {
-                let doc: i64 = row.get(0).map_err(failure)?;
-                let place = (doc - first) as usize;
-                copy(&mut facts[place * facts::SIZE..][..facts::SIZE], row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?);
-                copy(
-                    &mut vectors[place * super::VECTOR_BYTES..][..super::VECTOR_BYTES],
-                    row.get_ref(3).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?,
-                );
-                let terms = row.get_ref(2).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?;
-                each_count(terms, |term, count| triples.push((term, doc as u32, count)));
-            }
-        }
-        triples.sort_unstable();
-        let mut writer = Writer::new(first as u32);
+/// A segment in the making: documents are added in order, with gaps where some are gone.
+struct Building {
+    first: i64,
+    facts: Vec<u8>,
+    vectors: Vec<u8>,
+    triples: Vec<(Term, u32, u16)>,
+}
+
+impl Building {
+    fn new(first: i64) -> Self {
+        Self { first, facts: Vec::new(), vectors: Vec::new(), triples: Vec::new() }
+    }
+
+    fn documents(&self) -> i64 {
+        (self.facts.len() / facts::SIZE) as i64
+    }
+
+    fn reach(&mut self, documents: usize) {
+        self.facts.resize(documents * facts::SIZE, 0);
+        self.vectors.resize(documents * super::VECTOR_BYTES, 0);
+    }
+
+    fn add(&mut self, doc: i64, facts: &[u8], counts: &[u8], vector: &[u8]) {
+        let place = (doc - self.first) as usize;
+        self.reach(place + 1);
+        copy(&mut self.facts[place * facts::SIZE..], facts);
+        copy(&mut self.vectors[place * super::VECTOR_BYTES..], vector);
+        each_count(counts, |term, count| self.triples.push((term, doc as u32, count)));
+    }
+
+    /// Stores the segment.
+    fn finish(mut self, tx: &Transaction<'_>, kind: Kind, level: i64) -> Result<()> {
+        self.triples.sort_unstable();
+        let mut writer = Writer::new(self.first as u32);
         let mut documents = Vec::new();
-        for same in triples.chunk_by(|one, other| one.0 == other.0) {
+        for same in self.triples.chunk_by(|one, other| one.0 == other.0) {
             documents.clear();
             documents.extend(same.iter().map(|(_, doc, count)| (*doc, *count)));
             writer.add(same[0].0, &documents);
         }
-        insert(tx, kind, 0, first, last, writer, &facts, &vectors)?;
+        insert(tx, kind, level, self.first, self.first + self.documents(), writer, &self.facts, &self.vectors)
+    }
+}
+
+/// Makes segments of level 0 of the tail: of each full thousand, and of what is left if it has `least` documents.
+fn seal(tx: &Transaction<'_>, kind: Kind, state: &mut State, least: i64) -> Result<()> {
+    let mut first: i64 = tx
+        .prepare_cached("SELECT coalesce(max(last), 0) FROM index_segments WHERE kind = ?1")
+        .and_then(|mut query| query.query_row([kind as i64], |row| row.get(0)))
+        .map_err(failure)?;
+    while state.next_doc - first >= least {
+        let last = state.next_doc.min(first + SEGMENT_DOCS);
+        let mut building = Building::new(first);
+        {
+            let mut query =
+                tx.prepare_cached("SELECT doc, facts, terms, vector FROM index_tail WHERE kind = ?1 AND doc >= ?2 AND doc < ?3 ORDER BY doc").map_err(failure)?;
+            let mut rows = query.query(params![kind as i64, first, last]).map_err(failure)?;
+            while let Some(row) = rows.next().map_err(failure)? {
+                let blob = |place| row.get_ref(place).and_then(|value| Ok(value.as_blob()?)).map_err(failure);
+                building.add(row.get(0).map_err(failure)?, blob(1)?, blob(2)?, blob(3)?);
+            }
+        }
+        building.reach((last - first) as usize);
+        building.finish(tx, kind, 0)?;
         tx.prepare_cached("DELETE FROM index_tail WHERE kind = ?1 AND doc < ?2")
             .and_then(|mut delete| delete.execute(params![kind as i64, last]))
             .map_err(failure)?;
@@ -260,7 +333,8 @@ fn seal(tx: &Transaction<'_>, kind: Kind, state: &mut State) -> Result<()> {
 }
 
 fn copy(place: &mut [u8], bytes: &[u8]) {
-    if place.len() == bytes.len() {
+    // Facts and vectors of another length are damaged: they stay zeros.
+    if let Some(place) = place.get_mut(..bytes.len()) {
         place.copy_from_slice(bytes);
     }
 }
@@ -307,23 +381,24 @@ fn merge(tx: &Transaction<'_>, kind: Kind, state: &mut State, upkeep: Upkeep) ->
         }
         let run = &run[..FAN_OUT];
         let (first, last) = (run[0].first, run[FAN_OUT - 1].last);
-        let mut lists: BTreeMap<Term, Vec<(u32, u16)>> = BTreeMap::new();
-        let (mut facts, mut vectors) = (Vec::new(), Vec::new());
+        let (mut facts, mut vectors, mut read) = (Vec::new(), Vec::new(), Vec::new());
         for span in run {
-            for block in blocks(tx, span.id)? {
-                segment::each(&block, |term, list| {
-                    let documents = lists.entry(term).or_default();
-                    postings::each(list, span.first as u32, |doc, count| documents.push((doc, count as u16)));
-                });
-            }
+            read.extend(blocks(tx, span.id)?.into_iter().map(|block| (span.first as u32, block)));
             let (more_facts, more_vectors) = blobs(tx, span.id)?;
             facts.extend_from_slice(&more_facts);
             vectors.extend_from_slice(&more_vectors);
             drop_segment(tx, span.id)?;
         }
+        // Stable in the order of the segments, so that each term's documents stay in order.
+        let mut lists: Vec<(Term, u32, &[u8])> = Vec::new();
+        read.iter().for_each(|(first, block)| segment::each(block, |term, list| lists.push((term, *first, list))));
+        lists.sort_by_key(|(term, ..)| *term);
         let mut writer = Writer::new(first as u32);
-        while let Some((term, documents)) = lists.pop_first() {
-            writer.add(term, &documents);
+        let mut documents = Vec::new();
+        for same in lists.chunk_by(|one, other| one.0 == other.0) {
+            documents.clear();
+            same.iter().for_each(|(_, first, list)| postings::each(list, *first, |doc, count| documents.push((doc, count as u16))));
+            writer.add(same[0].0, &documents);
         }
         insert(tx, kind, level + 1, first, last, writer, &facts, &vectors)?;
         state.layout += 1;

@@ -18,17 +18,15 @@
 //! fifth change recall by less than a point; `docs/benchmarks.md` has the table.
 
 use crate::contract::Result;
-use crate::embed::{DIMENSIONS, Embedder, dot};
-use crate::index::{Loaded, NONE, TermLists, facts};
+use crate::embed::Embedder;
+use crate::index::matches::{B, Best, Bm25, K1, Matches};
+use crate::index::nearest::Codes;
+use crate::index::{Loaded, NONE, facts};
 use crate::text::clauses::clauses;
 use crate::text::dates::{self, Named};
 use crate::text::terms::{self, Term};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
-
-/// BM25's saturation and length normalization (the usual figures).
-const K1: f32 = 1.2;
-const B: f32 = 0.75;
 
 /// What each part of the score weighs; see the head of this file.
 const VECTOR: f32 = 0.8;
@@ -53,6 +51,10 @@ const BY_WORDS: usize = 100;
 const BY_VECTOR: usize = 100;
 const BY_SESSION: usize = 8;
 const OF_SESSION: usize = 48;
+
+/// Documents of terms that a hybrid query reads beyond its rarest term: 2 ms of reading, so that a long query of common
+/// words costs no more in a large space. The commonest terms are left out.
+const MAX_MATCHES: usize = 1_000_000;
 
 /// Documents up to which the neighbourhoods that hold a term are counted and not estimated.
 const COUNTED: usize = 16_384;
@@ -98,10 +100,7 @@ pub struct Ranked {
 /// Space that queries use again.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    words: Vec<f32>,
-    cosines: Vec<f32>,
-    best_words: Vec<f32>,
-    best_cosines: Vec<f32>,
+    matches: Matches,
     sessions: Vec<f32>,
     counts: Vec<u32>,
     slots: Vec<u16>,
@@ -116,7 +115,7 @@ pub fn rank(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<
     let mut scratch = std::mem::take(&mut index.scratch);
     let ranked = match ask.strategy {
         Strategy::Keyword => by_words(index, db, ask, &mut scratch),
-        Strategy::Vector => Ok(by_vector(index, embedder, ask, &mut scratch)),
+        Strategy::Vector => Ok(by_vector(index, embedder, ask)),
         Strategy::Hybrid => hybrid(index, db, embedder, ask, &mut scratch),
     };
     index.scratch = scratch;
@@ -125,19 +124,17 @@ pub fn rank(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<
 
 fn by_words(index: &mut Loaded, db: &Connection, ask: &Ask<'_>, scratch: &mut Scratch) -> Result<Vec<Ranked>> {
     let terms: BTreeSet<Term> = terms::terms(ask.text).into_iter().collect();
-    let (lists, weights) = look_up(index, db, &terms)?;
-    let all: Vec<usize> = (0..lists.len()).collect();
-    words(index, ask, &lists, &weights, &all, &mut scratch.words);
+    scratch.matches.read(index, db, &terms, MAX_TERMS, usize::MAX)?;
+    let weights = weights(index, &scratch.matches);
+    let all: Vec<usize> = (0..weights.len()).collect();
     let information = weights.iter().sum::<f32>().max(f32::MIN_POSITIVE);
-    Ok(best(&scratch.words, ask.wanted)
-        .into_iter()
-        .map(|doc| ranked(index, doc, scratch.words[doc as usize], scratch.words[doc as usize] / information))
-        .collect())
+    let found = scratch.matches.top(&all, &weights, bm25(index), &index.length, |doc| passes(index, ask, doc), ask.wanted);
+    Ok(found.into_iter().map(|(doc, score)| ranked(index, doc, score, score / information)).collect())
 }
 
-fn by_vector(index: &Loaded, embedder: &Embedder, ask: &Ask<'_>, scratch: &mut Scratch) -> Vec<Ranked> {
-    cosines(index, ask, &embedder.embed(ask.text), &mut scratch.cosines);
-    best(&scratch.cosines, ask.wanted).into_iter().map(|doc| ranked(index, doc, scratch.cosines[doc as usize], scratch.cosines[doc as usize])).collect()
+fn by_vector(index: &Loaded, embedder: &Embedder, ask: &Ask<'_>) -> Vec<Ranked> {
+    let found = Codes::new(&embedder.embed(ask.text)).nearest(index, |doc| passes(index, ask, doc), ask.wanted);
+    found.into_iter().map(|(doc, cosine)| ranked(index, doc, cosine, cosine)).collect()
 }
 
 fn ranked(index: &Loaded, doc: u32, score: f32, confidence: f32) -> Ranked {
@@ -149,7 +146,7 @@ struct Part {
     /// Places in the query's list of terms.
     terms: Vec<usize>,
     weight: f32,
-    vector: [f32; DIMENSIONS],
+    codes: Codes,
 }
 
 fn hybrid(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_>, scratch: &mut Scratch) -> Result<Vec<Ranked>> {
@@ -162,55 +159,44 @@ fn hybrid(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_
     }
     let asks = sentences.iter().any(|(_, question, _)| *question);
     let distinct: BTreeSet<Term> = sentences.iter().flat_map(|(terms, ..)| terms).filter(|term| !names.contains(term)).copied().collect();
-    let (lists, weights) = look_up(index, db, &distinct)?;
+    scratch.matches.read(index, db, &distinct, MAX_TERMS, MAX_MATCHES)?;
+    let weights = weights(index, &scratch.matches);
     let parts: Vec<Part> = sentences
         .iter()
         .map(|(terms, question, text)| {
             let distinct: BTreeSet<Term> = terms.iter().copied().collect();
-            let terms = (0..lists.len()).filter(|place| distinct.contains(&lists[*place].term)).collect();
-            Part { terms, weight: if asks && !question { ASIDE } else { 1.0 }, vector: embedder.embed(text) }
+            let terms = scratch.matches.terms.iter().enumerate().filter(|(_, term)| distinct.contains(term)).map(|(place, _)| place).collect();
+            Part { terms, weight: if asks && !question { ASIDE } else { 1.0 }, codes: Codes::new(&embedder.embed(text)) }
         })
         .collect();
 
-    // Every document: words, vector and session, the best of the clauses.
-    let documents = index.documents();
-    fill(&mut scratch.best_words, documents);
-    fill(&mut scratch.best_cosines, documents);
-    fill(&mut scratch.sessions, index.sessions.len());
-    // How sure the best document of the best clause is, by words and by vector.
+    sessions(index, ask, &parts, scratch);
+    let excess = excess(index, ask, &mut scratch.sessions);
+    let candidates = candidates(index, ask, &weights, &parts, scratch);
+    let near = Near::read(index, &candidates, scratch);
+    let around = around(index, &near, &parts, &candidates, scratch);
+
+    // The best of the clauses, and how sure the best document of the best clause is, by words and by vector.
+    let mut words = vec![0.0; candidates.len()];
+    let mut cosines = vec![0.0; candidates.len()];
     let (mut sure_words, mut sure_cosine) = (0.0_f32, 0.0_f32);
-    let mut candidates = BTreeSet::new();
-    let all = index.live <= ALL_CANDIDATES;
+    let bm25 = bm25(index);
     for part in &parts {
-        words(index, ask, &lists, &weights, &part.terms, &mut scratch.words);
-        let largest = take_best(&mut scratch.best_words, &scratch.words, part.weight);
+        let values: Vec<f32> = candidates.iter().map(|doc| near.words(*doc, scratch, &part.terms, &weights, bm25, index)).collect();
+        let largest = take_best(&mut words, &values, part.weight);
         let information = part.terms.iter().map(|place| weights[*place]).sum::<f32>();
         sure_words = sure_words.max(largest / information.max(f32::MIN_POSITIVE));
-        cosines(index, ask, &part.vector, &mut scratch.cosines);
-        sure_cosine = sure_cosine.max(take_best(&mut scratch.best_cosines, &scratch.cosines, part.weight));
-        if !all {
-            candidates.extend(best(&scratch.words, BY_WORDS));
-            candidates.extend(best(&scratch.cosines, BY_VECTOR));
-        }
-        sessions(index, ask, &lists, part, scratch);
+        let values: Vec<f32> = candidates.iter().map(|doc| part.codes.cosine(index, *doc)).collect();
+        sure_cosine = sure_cosine.max(take_best(&mut cosines, &values, part.weight));
     }
-    let excess = excess(index, ask, &mut scratch.sessions);
-
-    if all {
-        candidates.extend((0..documents as u32).filter(|doc| passes(index, ask, *doc)));
-    } else {
-        widen(index, ask, &scratch.sessions, &mut candidates);
-    }
-    let candidates: Vec<u32> = candidates.into_iter().collect();
-    let around = around(index, &lists, &parts, &candidates, scratch);
 
     let mut scored: Vec<(f32, u32, f32)> = Vec::with_capacity(candidates.len());
-    let words_scale = scale(&scratch.best_words);
-    let cosines_scale = scale(&scratch.best_cosines);
+    let words_scale = scale(&words);
+    let cosines_scale = scale(&cosines);
     for (place, doc) in candidates.iter().enumerate() {
         let at = *doc as usize;
-        let words = scratch.best_words[at] * words_scale;
-        let cosine = scratch.best_cosines[at] * cosines_scale;
+        let words = words[place] * words_scale;
+        let cosine = cosines[place] * cosines_scale;
         let mut score = words + VECTOR * cosine + around[place];
         score += SESSION * scratch.sessions[index.session[at] as usize] * excess;
         if voices.len() == 1 && voices.contains(&index.voice[at]) {
@@ -225,9 +211,27 @@ fn hybrid(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_
         let confidence = (words * sure_words).max(cosine * sure_cosine);
         scored.push((score, *doc, confidence));
     }
+    near.leave(scratch);
     scored.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     scored.truncate(ask.wanted);
     Ok(scored.into_iter().map(|(score, doc, confidence)| ranked(index, doc, score, confidence)).collect())
+}
+
+/// Returns the documents that are scored, in order: all of a small space; of a large one those that a part of the
+/// score puts first, and what is near them.
+fn candidates(index: &Loaded, ask: &Ask<'_>, weights: &[f32], parts: &[Part], scratch: &mut Scratch) -> Vec<u32> {
+    let passing = |doc: u32| passes(index, ask, doc);
+    if index.live <= ALL_CANDIDATES {
+        return (0..index.documents() as u32).filter(|doc| passing(*doc)).collect();
+    }
+    let mut candidates = BTreeSet::new();
+    for part in parts {
+        let words = scratch.matches.top(&part.terms, weights, bm25(index), &index.length, passing, BY_WORDS);
+        let vectors = part.codes.nearest(index, passing, BY_VECTOR);
+        candidates.extend(words.into_iter().chain(vectors).map(|(doc, _)| doc));
+    }
+    widen(index, ask, &scratch.sessions, &mut candidates);
+    candidates.into_iter().collect()
 }
 
 /// Returns whether a document may be found at all.
@@ -284,19 +288,13 @@ fn voices(index: &Loaded, text: &str) -> (BTreeSet<u32>, BTreeSet<Term>) {
     (voices, names)
 }
 
-/// Returns the lists of the terms that the index holds, and what each term weighs: BM25's idf.
-fn look_up(index: &mut Loaded, db: &Connection, terms: &BTreeSet<Term>) -> Result<(Vec<TermLists>, Vec<f32>)> {
-    let mut lists = Vec::with_capacity(terms.len());
-    for term in terms {
-        let found = index.lists(db, *term)?;
-        if found.documents > 0 {
-            lists.push(found);
-        }
-    }
-    lists.sort_by_key(|list| (list.documents, list.term));
-    lists.truncate(MAX_TERMS);
-    let weights = lists.iter().map(|list| idf(index.live as f32, list.documents as f32)).collect();
-    Ok((lists, weights))
+/// Returns what each term of the matches weighs: BM25's idf.
+fn weights(index: &Loaded, matches: &Matches) -> Vec<f32> {
+    (0..matches.terms.len()).map(|place| idf(index.live as f32, matches.documents(place) as f32)).collect()
+}
+
+fn bm25(index: &Loaded) -> Bm25 {
+    Bm25::new(index.total_length as f32 / (index.live.max(1)) as f32)
 }
 
 fn idf(all: f32, with: f32) -> f32 {
@@ -315,42 +313,6 @@ fn norm(length: f32, mean: f32) -> f32 {
 fn fill(values: &mut Vec<f32>, length: usize) {
     values.clear();
     values.resize(length, 0.0);
-}
-
-/// Writes BM25 of each document for some of the terms.
-fn words(index: &Loaded, ask: &Ask<'_>, lists: &[TermLists], weights: &[f32], terms: &[usize], scores: &mut Vec<f32>) {
-    fill(scores, index.documents());
-    let mean = index.total_length as f32 / (index.live.max(1)) as f32;
-    let (fixed, slope) = (K1 * (1.0 - B), K1 * B / mean.max(1.0));
-    for place in terms {
-        let weight = weights[*place] * (K1 + 1.0);
-        index.each_posting(&lists[*place], |doc, count| {
-            let at = doc as usize;
-            let count = count as f32;
-            scores[at] += weight * count / (count + fixed + slope * index.length[at] as f32);
-        });
-    }
-    for (at, score) in scores.iter_mut().enumerate().filter(|(_, score)| **score > 0.0) {
-        if !passes(index, ask, at as u32) {
-            *score = 0.0;
-        }
-    }
-}
-
-/// Writes the cosine of each document with a vector; what does not pass has 0.
-fn cosines(index: &Loaded, ask: &Ask<'_>, vector: &[f32; DIMENSIONS], cosines: &mut Vec<f32>) {
-    let mut codes = [0_i8; DIMENSIONS];
-    let scale = dot::quantize(vector, &mut codes);
-    cosines.clear();
-    cosines.extend(index.codes.chunks_exact(DIMENSIONS).zip(&index.scales).map(|(document, own)| dot::dot(document, &codes) as f32 * scale * own));
-    let one_scope = index.sessions.iter().all(|session| session.scope == ask.scope);
-    if !one_scope || ask.session.is_some() {
-        for (at, cosine) in cosines.iter_mut().enumerate() {
-            if !passes(index, ask, at as u32) {
-                *cosine = 0.0;
-            }
-        }
-    }
 }
 
 /// Raises each best value to a clause's value over its largest, times the clause's weight; returns the
@@ -372,28 +334,9 @@ fn scale(values: &[f32]) -> f32 {
     if largest > 0.0 { 1.0 / largest } else { 0.0 }
 }
 
-/// Returns the documents of the largest positive values, best first, earlier ones first among equals.
-fn best(values: &[f32], count: usize) -> Vec<u32> {
-    let mut found: Vec<u32> = Vec::with_capacity(count * 2 + 1);
-    let better = |one: &u32, other: &u32| values[*other as usize].total_cmp(&values[*one as usize]).then(one.cmp(other));
-    let mut least = 0.0;
-    for (doc, value) in values.iter().enumerate() {
-        if *value > least {
-            found.push(doc as u32);
-            if found.len() >= count * 2 + 1 {
-                found.select_nth_unstable_by(count, better);
-                found.truncate(count);
-                least = found.iter().map(|doc| values[*doc as usize]).fold(f32::INFINITY, f32::min);
-            }
-        }
-    }
-    found.sort_unstable_by(better);
-    found.truncate(count);
-    found
-}
-
-/// Adds BM25 of each session for a clause.
-fn sessions(index: &Loaded, ask: &Ask<'_>, lists: &[TermLists], part: &Part, scratch: &mut Scratch) {
+/// Writes BM25 of each session, the clauses summed.
+fn sessions(index: &Loaded, ask: &Ask<'_>, parts: &[Part], scratch: &mut Scratch) {
+    fill(&mut scratch.sessions, index.sessions.len());
     let (mut count_all, mut length_all) = (0_u32, 0_u64);
     for session in index.sessions.iter().filter(|session| session.scope == ask.scope && session.documents > 0) {
         count_all += 1;
@@ -402,25 +345,27 @@ fn sessions(index: &Loaded, ask: &Ask<'_>, lists: &[TermLists], part: &Part, scr
     let mean = length_all as f32 / count_all.max(1) as f32;
     scratch.counts.clear();
     scratch.counts.resize(index.sessions.len(), 0);
+    let counts = &mut scratch.counts;
     let mut touched = Vec::new();
-    for place in &part.terms {
-        touched.clear();
-        let counts = &mut scratch.counts;
-        index.each_posting(&lists[*place], |doc, count| {
-            let at = doc as usize;
-            if index.scope[at] == ask.scope {
-                let session = index.session[at];
-                if counts[session as usize] == 0 {
-                    touched.push(session);
+    for part in parts {
+        for place in &part.terms {
+            touched.clear();
+            for (doc, count) in scratch.matches.of(*place) {
+                let at = doc as usize;
+                if index.scope[at] == ask.scope {
+                    let session = index.session[at];
+                    if counts[session as usize] == 0 {
+                        touched.push(session);
+                    }
+                    counts[session as usize] += u32::from(count);
                 }
-                counts[session as usize] += count;
             }
-        });
-        let weight = part.weight * idf(count_all as f32, touched.len() as f32);
-        for session in &touched {
-            let at = *session as usize;
-            scratch.sessions[at] += weight * saturated(counts[at] as f32, norm(index.sessions[at].length as f32, mean));
-            counts[at] = 0;
+            let weight = part.weight * idf(count_all as f32, touched.len() as f32);
+            for session in &touched {
+                let at = *session as usize;
+                scratch.sessions[at] += weight * saturated(counts[at] as f32, norm(index.sessions[at].length as f32, mean));
+                counts[at] = 0;
+            }
         }
     }
 }
@@ -446,7 +391,9 @@ fn widen(index: &Loaded, ask: &Ask<'_>, sessions: &[f32], candidates: &mut BTree
             candidates.insert(near);
         });
     }
-    for session in best(sessions, BY_SESSION) {
+    let mut best = Best::new(BY_SESSION);
+    sessions.iter().enumerate().for_each(|(session, value)| best.offer(session as u32, *value));
+    for (session, _) in best.done() {
         let mut doc = index.sessions[session as usize].first;
         for _ in 0..OF_SESSION {
             if doc == NONE {
@@ -474,47 +421,76 @@ fn neighbours(index: &Loaded, doc: u32, reach: usize, mut take: impl FnMut(u32))
     }
 }
 
+/// The documents near the candidates, and how often each holds each term.
+struct Near {
+    docs: Vec<u32>,
+    width: usize,
+    counts: Vec<u16>,
+}
+
+impl Near {
+    fn read(index: &Loaded, candidates: &[u32], scratch: &mut Scratch) -> Self {
+        scratch.slots.resize(index.documents(), 0);
+        let slots = &mut scratch.slots;
+        let mut docs = Vec::new();
+        for doc in candidates {
+            neighbours(index, *doc, 2, |doc| {
+                let slot = &mut slots[doc as usize];
+                if *slot == 0 && docs.len() < usize::from(u16::MAX) {
+                    docs.push(doc);
+                    *slot = docs.len() as u16;
+                }
+            });
+        }
+        let width = scratch.matches.terms.len();
+        let mut counts = vec![0; docs.len() * width];
+        for place in 0..width {
+            for (doc, count) in scratch.matches.of(place) {
+                let slot = usize::from(slots[doc as usize]);
+                if slot > 0 {
+                    counts[(slot - 1) * width + place] = count;
+                }
+            }
+        }
+        Self { docs, width, counts }
+    }
+
+    /// Returns how often a document holds each term.
+    fn counts(&self, scratch: &Scratch, doc: u32) -> &[u16] {
+        match usize::from(scratch.slots[doc as usize]) {
+            0 => &[],
+            slot => &self.counts[(slot - 1) * self.width..slot * self.width],
+        }
+    }
+
+    /// Returns BM25 of a document for some of the terms.
+    fn words(&self, doc: u32, scratch: &Scratch, terms: &[usize], weights: &[f32], bm25: Bm25, index: &Loaded) -> f32 {
+        let counts = self.counts(scratch, doc);
+        let length = index.length[doc as usize];
+        let held = terms.iter().filter_map(|place| counts.get(*place).filter(|count| **count > 0).map(|count| (*place, *count)));
+        held.fold(0.0, |sum, (place, count)| sum + bm25.part(weights[place] * (K1 + 1.0), count, length))
+    }
+
+    /// Leaves the scratch as the next query wants it.
+    fn leave(&self, scratch: &mut Scratch) {
+        self.docs.iter().for_each(|doc| scratch.slots[*doc as usize] = 0);
+    }
+}
+
 /// Returns the weighted parts of the score that see each candidate with its neighbours.
-fn around(index: &Loaded, lists: &[TermLists], parts: &[Part], candidates: &[u32], scratch: &mut Scratch) -> Vec<f32> {
-    // Counts of each term in each document that is near a candidate.
-    scratch.slots.clear();
-    scratch.slots.resize(index.documents(), 0);
-    let mut near = Vec::new();
-    for doc in candidates {
-        neighbours(index, *doc, 2, |doc| {
-            let slot = &mut scratch.slots[doc as usize];
-            if *slot == 0 && near.len() < usize::from(u16::MAX) {
-                near.push(doc);
-                *slot = near.len() as u16;
-            }
-        });
-    }
-    let width = lists.len();
-    let mut counts = vec![0.0_f32; near.len() * width];
-    for (place, list) in lists.iter().enumerate() {
-        let slots = &scratch.slots;
-        index.each_posting(list, |doc, count| {
-            let slot = usize::from(slots[doc as usize]);
-            if slot > 0 {
-                counts[(slot - 1) * width + place] = count as f32;
-            }
-        });
-    }
+fn around(index: &Loaded, near: &Near, parts: &[Part], candidates: &[u32], scratch: &mut Scratch) -> Vec<f32> {
+    let mut with = vec![0.0_f32; near.width];
     let mut sum = vec![0.0; candidates.len()];
-    let mut with = vec![0.0_f32; width];
     for (reach, weight) in [(1, NEAR), (2, AROUND)] {
         let (mean_length, mean_size) = mean_window(index, candidates, reach);
-        let weights = window_weights(index, lists, reach, mean_size, &mut scratch.stamps);
+        let weights = window_weights(index, &scratch.matches, reach, mean_size, &mut scratch.stamps);
         let mut values = vec![0.0_f32; candidates.len() * parts.len()];
         for (place, doc) in candidates.iter().enumerate() {
             with.fill(0.0);
             let mut length = 0;
             neighbours(index, *doc, reach, |doc| {
                 length += index.length[doc as usize];
-                let slot = usize::from(scratch.slots[doc as usize]);
-                if slot > 0 {
-                    with.iter_mut().zip(&counts[(slot - 1) * width..slot * width]).for_each(|(sum, count)| *sum += count);
-                }
+                with.iter_mut().zip(near.counts(scratch, doc)).for_each(|(sum, count)| *sum += f32::from(*count));
             });
             let norm = norm(length as f32, mean_length);
             for (number, part) in parts.iter().enumerate() {
@@ -547,29 +523,26 @@ fn mean_window(index: &Loaded, candidates: &[u32], reach: usize) -> (f32, f32) {
 
 /// Returns the idf of each term among neighbourhoods: counted in small spaces; estimated in large ones, as
 /// if documents held the term independently.
-fn window_weights(index: &Loaded, lists: &[TermLists], reach: usize, mean_size: f32, stamps: &mut Vec<u32>) -> Vec<f32> {
+fn window_weights(index: &Loaded, matches: &Matches, reach: usize, mean_size: f32, stamps: &mut Vec<u32>) -> Vec<f32> {
     let all = index.live as f32;
+    let places = 0..matches.terms.len();
     if index.documents() > COUNTED {
-        return lists
-            .iter()
-            .map(|list| idf(all, all * (1.0 - (1.0 - f64::from(list.documents as f32 / all.max(1.0))).max(0.0).powf(f64::from(mean_size)) as f32)))
-            .collect();
+        let share = |place: usize| f64::from(matches.documents(place) as f32 / all.max(1.0));
+        return places.map(|place| idf(all, all * (1.0 - (1.0 - share(place)).max(0.0).powf(f64::from(mean_size)) as f32))).collect();
     }
     stamps.clear();
     stamps.resize(index.documents(), u32::MAX);
-    lists
-        .iter()
-        .enumerate()
-        .map(|(place, list)| {
+    places
+        .map(|place| {
             let mut with = 0_u32;
-            index.each_posting(list, |doc, _| {
+            for (doc, _) in matches.of(place) {
                 neighbours(index, doc, reach, |near| {
                     if stamps[near as usize] != place as u32 {
                         stamps[near as usize] = place as u32;
                         with += 1;
                     }
                 });
-            });
+            }
             idf(all, with as f32)
         })
         .collect()

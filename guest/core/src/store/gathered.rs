@@ -5,12 +5,19 @@
 //! its sync SQLite promises nothing about a write, and neither does the disk; so nothing is lost that
 //! could be relied upon.
 
+//!
+//! Reads likewise: SQLite reads a large value page by page, and from the second page on what follows is read ahead.
+
 use crate::disk::{DiskFile, DiskResult};
 
 /// Bytes that are held at most: some dozens of pages, as many as an ordinary transaction writes.
 const MAX_HELD: usize = 256 << 10;
 
-/// A file whose adjacent writes go to the disk together.
+/// Bytes that are read ahead: at first, so that a row of two pages costs little, and at most.
+const MIN_AHEAD: usize = 16 << 10;
+const MAX_AHEAD: usize = 256 << 10;
+
+/// A file whose adjacent writes go to the disk together, and whose adjacent reads come together.
 #[derive(Debug)]
 pub(super) struct GatheredFile {
     file: Box<dyn DiskFile>,
@@ -18,16 +25,69 @@ pub(super) struct GatheredFile {
     /// next call tries again.
     held: Vec<u8>,
     start: u64,
+    ahead: Ahead,
+}
+
+/// What was read and not asked for yet. A write or a cut forgets it.
+#[derive(Debug, Default)]
+struct Ahead {
+    bytes: Vec<u8>,
+    start: u64,
+    /// Where the last read ended.
+    next: u64,
+    /// How much is read ahead the next time.
+    size: usize,
+}
+
+impl Ahead {
+    fn forget(&mut self) {
+        self.bytes.clear();
+        self.size = MIN_AHEAD;
+    }
+
+    /// Returns what stands at `offset`, if all that is wanted does.
+    fn at(&self, offset: u64, wanted: usize) -> Option<&[u8]> {
+        let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(from..from.checked_add(wanted)?)
+    }
+
+    /// Reads into `buffer`, and more where the last read ended at `offset`.
+    fn read(&mut self, file: &mut dyn DiskFile, buffer: &mut [u8], offset: u64) -> DiskResult<usize> {
+        let is_next = offset == std::mem::replace(&mut self.next, offset + buffer.len() as u64);
+        if let Some(bytes) = self.at(offset, buffer.len()) {
+            buffer.copy_from_slice(bytes);
+            return Ok(buffer.len());
+        }
+        if !is_next || buffer.len() >= MIN_AHEAD {
+            self.size = MIN_AHEAD;
+            return file.read_at(buffer, offset);
+        }
+        self.bytes.resize(self.size.max(MIN_AHEAD), 0);
+        let read = match file.read_at(&mut self.bytes, offset) {
+            Ok(read) => read,
+            Err(error) => {
+                self.forget();
+                return Err(error);
+            }
+        };
+        self.bytes.truncate(read);
+        self.start = offset;
+        self.size = (self.size * 2).clamp(MIN_AHEAD, MAX_AHEAD);
+        let count = read.min(buffer.len());
+        buffer[..count].copy_from_slice(&self.bytes[..count]);
+        Ok(count)
+    }
 }
 
 impl GatheredFile {
     pub(super) fn new(file: Box<dyn DiskFile>) -> Self {
-        Self { file, held: Vec::new(), start: 0 }
+        Self { file, held: Vec::new(), start: 0, ahead: Ahead::default() }
     }
 
     /// Hands over what is held. A file that is dropped without it forgets that.
     pub(super) fn flush(&mut self) -> DiskResult<()> {
         if !self.held.is_empty() {
+            self.ahead.forget();
             self.file.write_at(&self.held, self.start)?;
             self.held.clear();
         }
@@ -44,7 +104,7 @@ impl DiskFile for GatheredFile {
         if offset < self.end() && self.start < offset + buffer.len() as u64 {
             self.flush()?;
         }
-        let read = self.file.read_at(buffer, offset)?;
+        let read = self.ahead.read(self.file.as_mut(), buffer, offset)?;
         if read == buffer.len() || self.held.is_empty() {
             return Ok(read);
         }
@@ -57,6 +117,7 @@ impl DiskFile for GatheredFile {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.ahead.forget();
         if self.held.is_empty() {
             self.start = offset;
         }
@@ -83,6 +144,7 @@ impl DiskFile for GatheredFile {
 
     fn set_len(&mut self, length: u64) -> DiskResult<()> {
         self.flush()?;
+        self.ahead.forget();
         self.file.set_len(length)
     }
 
@@ -158,12 +220,13 @@ mod tests {
     }
 
     fn call() -> impl Strategy<Value = Call> {
-        // Few places and two sizes around the bound, so that calls meet.
+        // Few places and two sizes around the bound, so that calls meet; reads also go on where one ended.
         let offset = (0u64..6).prop_map(|place| place * 1000);
         let size = prop_oneof![4 => 1usize..3000, 1 => MAX_HELD - 2..MAX_HELD + 3];
         prop_oneof![
             4 => (offset.clone(), size.clone(), any::<u8>()).prop_map(|(offset, size, byte)| Call::Write(offset, size, byte)),
             2 => (offset.clone(), size).prop_map(|(offset, size)| Call::Read(offset, size)),
+            2 => offset.clone().prop_map(|offset| Call::Read(offset, 1000)),
             1 => offset.prop_map(Call::Cut),
             1 => Just(Call::Sync),
         ]
