@@ -54,6 +54,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// Returns the component that is built in, or the one that STRATA_COMPONENT names: two builds are compared without building
+/// the host twice.
+fn runtime() -> Result<Runtime> {
+    let source = std::env::var_os("STRATA_COMPONENT").map_or(ComponentSource::Embedded, |path| ComponentSource::File(path.into()));
+    Runtime::new(&source)
+}
+
 fn open(runtime: &Runtime, directory: &Path) -> Result<Space> {
     // Only search and its index are measured here: nothing is distilled, and no scene falls due.
     let settings = json!({"extraction": {"enabled": false}, "pipeline": {"l2DelayAfterL1Seconds": NEVER_S, "l2MaxIntervalSeconds": NEVER_S}});
@@ -87,7 +94,7 @@ fn build(directory: &Path, layer: &str, documents: &Path, count: usize) -> Resul
     }
     let calls: Vec<String> = records.chunks(A_CALL).map(|call| call.join("\n")).collect();
     fs::create_dir_all(directory)?;
-    let space = open(&Runtime::new(&ComponentSource::Embedded)?, directory)?;
+    let space = open(&runtime()?, directory)?;
     let begun = Instant::now();
     for call in calls {
         space.import(Scope::default(), call, false, NOW)?;
@@ -105,7 +112,7 @@ fn request(layer: &str, strategy: &str, query: &str) -> SearchRequest {
 
 fn found(directory: &Path, layer: &str, strategy: &str, queries: &Path) -> Result<Value> {
     let queries: Vec<String> = serde_json::from_slice(&fs::read(queries)?)?;
-    let space = open(&Runtime::new(&ComponentSource::Embedded)?, directory)?;
+    let space = open(&runtime()?, directory)?;
     let mut found = Vec::new();
     for query in &queries {
         let answer: Value = serde_json::from_str(&space.search(request(layer, strategy, query))?)?;
@@ -118,7 +125,7 @@ fn found(directory: &Path, layer: &str, strategy: &str, queries: &Path) -> Resul
 fn ask(directory: &Path, layer: &str, strategy: &str, queries: &Path) -> Result<Value> {
     let queries: Vec<String> = serde_json::from_slice(&fs::read(queries)?)?;
     let first = queries.first().context("no queries")?;
-    let runtime = Runtime::new(&ComponentSource::Embedded)?;
+    let runtime = runtime()?;
     let begun = Instant::now();
     let space = open(&runtime, directory)?;
     let open_ms = ms(begun);
@@ -175,7 +182,7 @@ fn resident_mb() -> (f64, f64) {
 
 /// A turn: a question and its answer, stored durably; then each is looked for.
 fn turns(directory: &Path, count: usize) -> Result<Value> {
-    let space = open(&Runtime::new(&ComponentSource::Embedded)?, directory)?;
+    let space = open(&runtime()?, directory)?;
     let (mut times, mut found) = (Vec::new(), 0);
     for turn in 0..count {
         let word = format!("w{turn}x");

@@ -49,7 +49,7 @@ fn scores(documents: &[Counts], query: &str) -> Vec<f64> {
     for term in asked {
         let with = documents.iter().filter(|document| document.contains_key(&term)).count() as f64;
         let idf = (1.0 + (documents.len() as f64 - with + 0.5) / (with + 0.5)).ln();
-        for (score, document) in scores.iter_mut().zip(&documents) {
+        for (score, document) in scores.iter_mut().zip(documents) {
             let count = document.get(&term).copied().unwrap_or(0.0);
             *score += idf * 2.2 * count / (count + 1.2 * (0.25 + 0.75 * length(document) / mean));
         }
@@ -76,8 +76,14 @@ fn keywords_find_what_exhaustive_bm25_finds() {
     for _ in 0..40 {
         let words = 1 + draw.below(12);
         let query = draw.text(words);
-        let request =
-            SearchRequest { query: query.clone(), layer: "messages".into(), strategy: "keyword".into(), limit: 10, at: 1_700_000_000_000, ..Default::default() };
+        let request = SearchRequest {
+            query: query.clone(),
+            layer: "messages".into(),
+            strategy: "keyword".into(),
+            limit: 10,
+            at: 1_700_000_000_000,
+            ..Default::default()
+        };
         let found: Value = serde_json::from_str(&engine.search(&request).expect("an answer")).expect("JSON");
         let all = scores(&documents, &query);
         let mut best: Vec<f64> = all.iter().copied().filter(|score| *score > 0.0).collect();

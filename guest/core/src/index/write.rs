@@ -313,8 +313,9 @@ fn seal(tx: &Transaction<'_>, kind: Kind, state: &mut State, least: i64) -> Resu
         let last = state.next_doc.min(first + SEGMENT_DOCS);
         let mut building = Building::new(first);
         {
-            let mut query =
-                tx.prepare_cached("SELECT doc, facts, terms, vector FROM index_tail WHERE kind = ?1 AND doc >= ?2 AND doc < ?3 ORDER BY doc").map_err(failure)?;
+            let mut query = tx
+                .prepare_cached("SELECT doc, facts, terms, vector FROM index_tail WHERE kind = ?1 AND doc >= ?2 AND doc < ?3 ORDER BY doc")
+                .map_err(failure)?;
             let mut rows = query.query(params![kind as i64, first, last]).map_err(failure)?;
             while let Some(row) = rows.next().map_err(failure)? {
                 let blob = |place| row.get_ref(place).and_then(|value| Ok(value.as_blob()?)).map_err(failure);
