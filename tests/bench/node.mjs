@@ -2,7 +2,8 @@
 //
 //   node node.mjs PACKAGE_DIR SPACE_DIR STRATEGY QUERIES
 //
-// Prints {"times-ms": [...]}: each query in milliseconds, after the same warm-up as the runner's.
+// Prints {"times-ms": [...], "cpu-ms": [...]}: each query by the clock and as the process computed, after the same
+// warm-up as the runner's.
 
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
@@ -22,10 +23,14 @@ const queries = JSON.parse(readFileSync(queryFile, 'utf8'));
 const ask = (query) => memory.memory.search({ query, layer: 'atoms', strategy, limit: 10, at: NOW });
 for (const query of queries.slice(0, WARM_UP)) await ask(query);
 const times = [];
+const cpu = [];
 for (const query of queries) {
   const begun = performance.now();
+  const before = process.cpuUsage();
   await ask(query);
+  const spent = process.cpuUsage(before);
   times.push(performance.now() - begun);
+  cpu.push((spent.user + spent.system) / 1000);
 }
 await memory.close();
-console.log(JSON.stringify({ 'times-ms': times }));
+console.log(JSON.stringify({ 'times-ms': times, 'cpu-ms': cpu }));

@@ -11,6 +11,7 @@
 pub mod dot;
 
 use crate::text::terms::Term;
+use std::cell::RefCell;
 use unicode_normalization::UnicodeNormalization;
 
 /// The name of the built-in model; with its dimensions it names an index generation.
@@ -30,6 +31,14 @@ const UNKNOWN_PENALTY: f32 = 10.0;
 /// Longest word that is cut into pieces, in bytes; longer ones are cut at this length first.
 const MAX_WORD: usize = 256;
 
+/// Words whose pieces are remembered, a power of two, and the longest of them in bytes: a conversation says the same words
+/// again, and cutting one costs far more than adding its pieces.
+const REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: usize = 24;
+
+/// A word and its pieces, the last one first.
+type Remembered = (Box<str>, Box<[u32]>);
+
 /// The built-in model, ready to use.
 #[derive(Debug)]
 pub struct Embedder {
@@ -38,6 +47,8 @@ pub struct Embedder {
     unknown: f32,
     /// Open addressing by the hash of the name; `u32::MAX` is empty.
     slots: Vec<u32>,
+    /// By the hash of the word; a later word takes the place.
+    remembered: RefCell<Vec<Option<Remembered>>>,
 }
 
 impl Default for Embedder {
@@ -50,7 +61,7 @@ impl Embedder {
     /// Returns the model; reads the compiled-in file once.
     pub fn new() -> Self {
         assert!(FILE.starts_with(b"STRATAE1") && u32_at(12) == DIMENSIONS, "the compiled-in model has its format");
-        let mut model = Self { pieces: u32_at(8), longest: u32_at(16), unknown: 0.0, slots: Vec::new() };
+        let mut model = Self { pieces: u32_at(8), longest: u32_at(16), unknown: 0.0, slots: Vec::new(), remembered: RefCell::new(vec![None; REMEMBERED]) };
         model.slots = vec![u32::MAX; (model.pieces * 2).next_power_of_two()];
         let mut least = 0.0_f32;
         for piece in 0..model.pieces {
@@ -101,6 +112,24 @@ impl Embedder {
 
     /// Adds the vectors of a word's pieces.
     fn add_word(&self, word: &str, path: &mut Path, sum: &mut [f32; DIMENSIONS]) {
+        let mut remembered = self.remembered.borrow_mut();
+        let hash = hash(HASH_SEED, word.as_bytes());
+        let place = &mut remembered[(hash ^ (hash >> 29)) as usize % REMEMBERED];
+        if let Some((known, pieces)) = place
+            && **known == *word
+        {
+            pieces.iter().for_each(|piece| self.add_piece(*piece as usize, sum));
+            return;
+        }
+        let pieces = self.cut(word, path);
+        pieces.iter().for_each(|piece| self.add_piece(*piece as usize, sum));
+        if word.len() <= MAX_REMEMBERED {
+            *place = Some((word.into(), pieces.into()));
+        }
+    }
+
+    /// Returns the pieces of a word's best path, the last one first.
+    fn cut(&self, word: &str, path: &mut Path) -> Vec<u32> {
         let bytes = word.as_bytes();
         path.reset(bytes.len());
         for start in 0..bytes.len() {
@@ -125,14 +154,16 @@ impl Embedder {
                 path.offer(start + single, start, before + self.unknown, u32::MAX);
             }
         }
+        let mut pieces = Vec::new();
         let mut end = bytes.len();
         while end > 0 {
             let (start, piece) = path.from[end];
             if piece != u32::MAX {
-                self.add_piece(piece as usize, sum);
+                pieces.push(piece);
             }
             end = start as usize;
         }
+        pieces
     }
 
     fn add_piece(&self, piece: usize, sum: &mut [f32; DIMENSIONS]) {
@@ -231,6 +262,15 @@ mod tests {
         assert!(cosine("I like cats", "She loves kittens") > cosine("I like cats", "The invoice is overdue"));
         assert!(cosine("我喜欢猫", "I like cats") > cosine("我喜欢猫", "The invoice is overdue"));
         assert_eq!(model.embed("").iter().sum::<f32>(), 0.0);
+    }
+
+    #[test]
+    fn a_remembered_word_gives_the_same_vector() {
+        let model = Embedder::new();
+        for text in ["I like cats and other cats", "我喜欢猫", "", "x y z x y z"] {
+            let first = model.embed(text);
+            assert_eq!((model.embed(text), Embedder::new().embed(text)), (first, first), "{text}");
+        }
     }
 
     #[test]

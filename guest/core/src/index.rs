@@ -359,7 +359,13 @@ impl Loaded {
 
     /// Appends each document that holds a term and the count in it, in order.
     pub fn decode(&self, lists: &TermLists, docs: &mut Vec<u32>, counts: &mut Vec<u16>) {
+        let mut from = 0;
         for (block, range, documents) in &lists.sealed {
+            // Segments follow each other; a damaged one must not lead back.
+            if documents.start < from {
+                continue;
+            }
+            from = documents.end;
             postings::decode(&block[range.clone()], documents.start, documents.end, docs, counts);
         }
         for (doc, count) in self.tail.get(&lists.term).into_iter().flatten() {

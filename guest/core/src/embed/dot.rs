@@ -22,15 +22,16 @@ pub fn quantize(vector: &[f32], codes: &mut [i8]) -> f32 {
     largest / 127.0
 }
 
-/// Returns the dot product of two vectors of codes of equal length.
+/// Returns the dot product of two vectors of codes; the length is a multiple of 16.
 #[cfg(target_arch = "wasm32")]
-pub fn dot(one: &[i8], other: &[i8]) -> i32 {
-    use core::arch::wasm32::{i16x8_load_extend_i8x8, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane, i32x4_splat};
-    let whole = one.len().min(other.len()) & !15;
+#[inline]
+pub fn dot<const LENGTH: usize>(one: &[i8; LENGTH], other: &[i8; LENGTH]) -> i32 {
+    use core::arch::wasm32::{i16x8_load_extend_i8x8, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane, i32x4_shuffle, i32x4_splat};
+    const { assert!(LENGTH % 16 == 0) };
     let (mut low, mut high) = (i32x4_splat(0), i32x4_splat(0));
     let mut at = 0;
-    while at < whole {
-        // SAFETY: `at + 16` is within both slices, and eight bytes may be loaded from any address.
+    while at < LENGTH {
+        // SAFETY: `at + 16` is within both arrays, and eight bytes may be loaded from any address.
         unsafe {
             let (one, other) = (one.as_ptr().add(at), other.as_ptr().add(at));
             low = i32x4_add(low, i32x4_dot_i16x8(i16x8_load_extend_i8x8(one), i16x8_load_extend_i8x8(other)));
@@ -39,20 +40,14 @@ pub fn dot(one: &[i8], other: &[i8]) -> i32 {
         at += 16;
     }
     let sum = i32x4_add(low, high);
-    i32x4_extract_lane::<0>(sum)
-        + i32x4_extract_lane::<1>(sum)
-        + i32x4_extract_lane::<2>(sum)
-        + i32x4_extract_lane::<3>(sum)
-        + plain(&one[whole..], &other[whole..])
+    let sum = i32x4_add(sum, i32x4_shuffle::<2, 3, 0, 1>(sum, sum));
+    i32x4_extract_lane::<0>(sum) + i32x4_extract_lane::<1>(sum)
 }
 
-/// Returns the dot product of two vectors of codes of equal length.
+/// Returns the dot product of two vectors of codes.
 #[cfg(not(target_arch = "wasm32"))]
-pub fn dot(one: &[i8], other: &[i8]) -> i32 {
-    plain(one, other)
-}
-
-fn plain(one: &[i8], other: &[i8]) -> i32 {
+#[inline]
+pub fn dot<const LENGTH: usize>(one: &[i8; LENGTH], other: &[i8; LENGTH]) -> i32 {
     one.iter().zip(other).map(|(one, other)| i32::from(*one) * i32::from(*other)).sum()
 }
 

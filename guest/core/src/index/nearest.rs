@@ -47,8 +47,8 @@ impl Codes {
     /// Returns the cosine of a document, as its codes give it; 0 if it is gone.
     pub fn cosine(&self, index: &Loaded, doc: u32) -> f32 {
         let doc = doc as usize;
-        let whole = dot::dot(&index.heads[doc * HEAD..][..HEAD], &self.head) + dot::dot(&index.tails[doc * TAIL..][..TAIL], &self.tail);
-        whole as f32 * self.scale * index.scales[doc]
+        let (heads, tails) = (index.heads.as_chunks::<HEAD>().0, index.tails.as_chunks::<TAIL>().0);
+        (dot::dot(&heads[doc], &self.head) + dot::dot(&tails[doc], &self.tail)) as f32 * self.scale * index.scales[doc]
     }
 
     /// Returns the `count` documents of the largest cosines above 0 that `passes` lets through.
@@ -61,11 +61,12 @@ impl Codes {
             return best.done();
         }
         // By the head alone, without the query's scale.
-        let rough = |doc: usize| dot::dot(&index.heads[doc * HEAD..][..HEAD], &self.head) as f32 * index.scales[doc];
+        let heads = index.heads.as_chunks::<HEAD>().0;
+        let rough = |doc: usize| dot::dot(&heads[doc], &self.head) as f32 * index.scales[doc];
         let mut sample: Vec<f32> = (0..documents).step_by(SAMPLE).filter(|doc| passes(*doc as u32)).map(rough).collect();
         let wanted = FEWEST.max(documents / SHARE).max(count * 4) / SAMPLE;
         let floor = if sample.len() > wanted * 2 { *sample.select_nth_unstable_by(wanted, |one, other| other.total_cmp(one)).1 } else { f32::NEG_INFINITY };
-        for (doc, (head, scale)) in index.heads.chunks_exact(HEAD).zip(&index.scales).enumerate() {
+        for (doc, (head, scale)) in heads.iter().zip(&index.scales).enumerate() {
             if dot::dot(head, &self.head) as f32 * scale >= floor && passes(doc as u32) {
                 compare(doc as u32);
             }

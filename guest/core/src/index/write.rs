@@ -1,6 +1,8 @@
 //! Following the tables: new rows enter the tail, a full tail becomes a segment, segments merge, and
 //! rows that go leave every byte of the index.
 
+mod purge;
+
 use super::facts::{self, Facts};
 use super::segment::{self, Writer};
 use super::{Kind, postings};
@@ -9,7 +11,6 @@ use crate::embed::{self, Embedder, dot};
 use crate::store::failure;
 use crate::text::terms::{self, Term};
 use rusqlite::{OptionalExtension, Transaction, params};
-use std::collections::BTreeMap;
 
 /// Documents of a segment of level 0.
 pub const SEGMENT_DOCS: i64 = 1024;
@@ -51,7 +52,7 @@ pub fn follow<'a>(tx: &Transaction<'_>, embedder: impl Fn() -> &'a Embedder, upk
             clear(tx, kind)?;
             state = State { format: embed::generation() as i64, next_doc: 0, last_row: 0, layout: state.layout + 1 };
         }
-        let again = purge(tx, kind, &mut state)?;
+        let again = purge::purge(tx, kind, &mut state)?;
         for row in again {
             if let Some(document) = document(tx, kind, row)? {
                 append(tx, kind, &mut state, embedder(), &document)?;
@@ -77,20 +78,16 @@ pub fn follow<'a>(tx: &Transaction<'_>, embedder: impl Fn() -> &'a Embedder, upk
 pub fn is_due(db: &rusqlite::Connection) -> Result<bool> {
     for kind in Kind::ALL {
         let state = State::load(db, kind)?;
-        let (newest, sealed, most): (i64, i64, i64) = db
+        let newest: i64 = db
             .prepare_cached(match kind {
-                Kind::Messages => {
-                    "SELECT coalesce((SELECT max(id) FROM messages), 0), coalesce((SELECT max(last) FROM index_segments WHERE kind = 0), 0),
-                     coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM index_segments WHERE kind = 0 AND level < ?1 GROUP BY level)), 0)"
-                }
-                Kind::Atoms => {
-                    "SELECT coalesce((SELECT max(id) FROM atoms), 0), coalesce((SELECT max(last) FROM index_segments WHERE kind = 1), 0),
-                     coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM index_segments WHERE kind = 1 AND level < ?1 GROUP BY level)), 0)"
-                }
+                Kind::Messages => "SELECT coalesce(max(id), 0) FROM messages",
+                Kind::Atoms => "SELECT coalesce(max(id), 0) FROM atoms",
             })
-            .and_then(|mut query| query.query_row([TOP_LEVEL], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))))
+            .and_then(|mut query| query.query_row([], |row| row.get(0)))
             .map_err(failure)?;
-        if newest > state.last_row || state.next_doc - sealed >= SEGMENT_DOCS || most >= FAN_OUT as i64 {
+        let spans = spans(db, kind)?;
+        let sealed = spans.last().map_or(0, |span| span.last);
+        if newest > state.last_row || state.next_doc - sealed >= SEGMENT_DOCS || to_merge(&spans, Upkeep::Background).is_some() {
             return Ok(true);
         }
     }
@@ -364,48 +361,52 @@ struct Span {
     last: i64,
 }
 
-fn spans(tx: &Transaction<'_>, kind: Kind) -> Result<Vec<Span>> {
-    tx.prepare_cached("SELECT id, level, first, last FROM index_segments WHERE kind = ?1 ORDER BY first")
+fn spans(db: &rusqlite::Connection, kind: Kind) -> Result<Vec<Span>> {
+    db.prepare_cached("SELECT id, level, first, last FROM index_segments WHERE kind = ?1 ORDER BY first")
         .and_then(|mut query| {
             query.query_map([kind as i64], |row| Ok(Span { id: row.get(0)?, level: row.get(1)?, first: row.get(2)?, last: row.get(3)? }))?.collect()
         })
         .map_err(failure)
 }
 
-/// Merges the oldest run of segments of one level that is long enough; returns whether more is due.
+/// Returns the oldest run of segments that are to become one, and the level of that.
+///
+/// They follow each other: bulk leaves lower levels between higher ones, which go with their neighbours.
+fn to_merge(spans: &[Span], upkeep: Upkeep) -> Option<(&[Span], i64)> {
+    let least = if upkeep == Upkeep::Background { FAN_OUT } else { FULL_LEVEL };
+    (0..TOP_LEVEL).find_map(|level| {
+        let mut runs = spans.chunk_by(|one, other| one.level <= level && other.level <= level);
+        runs.find(|run| run[0].level <= level && run.len() >= least).map(|run| (&run[..FAN_OUT], level + 1))
+    })
+}
+
+/// Merges a run of segments, if one is long enough; returns whether more may be due.
 fn merge(tx: &Transaction<'_>, kind: Kind, state: &mut State, upkeep: Upkeep) -> Result<bool> {
     let spans = spans(tx, kind)?;
-    for level in 0..TOP_LEVEL {
-        let run: Vec<Span> = spans.iter().filter(|span| span.level == level).copied().collect();
-        if run.len() < if upkeep == Upkeep::Background { FAN_OUT } else { FULL_LEVEL } {
-            continue;
-        }
-        let run = &run[..FAN_OUT];
-        let (first, last) = (run[0].first, run[FAN_OUT - 1].last);
-        let (mut facts, mut vectors, mut read) = (Vec::new(), Vec::new(), Vec::new());
-        for span in run {
-            read.extend(blocks(tx, span.id)?.into_iter().map(|block| (span.first as u32, block)));
-            let (more_facts, more_vectors) = blobs(tx, span.id)?;
-            facts.extend_from_slice(&more_facts);
-            vectors.extend_from_slice(&more_vectors);
-            drop_segment(tx, span.id)?;
-        }
-        // Stable in the order of the segments, so that each term's documents stay in order.
-        let mut lists: Vec<(Term, u32, &[u8])> = Vec::new();
-        read.iter().for_each(|(first, block)| segment::each(block, |term, list| lists.push((term, *first, list))));
-        lists.sort_by_key(|(term, ..)| *term);
-        let mut writer = Writer::new(first as u32);
-        let mut documents = Vec::new();
-        for same in lists.chunk_by(|one, other| one.0 == other.0) {
-            documents.clear();
-            same.iter().for_each(|(_, first, list)| postings::each(list, *first, |doc, count| documents.push((doc, count as u16))));
-            writer.add(same[0].0, &documents);
-        }
-        insert(tx, kind, level + 1, first, last, writer, &facts, &vectors)?;
-        state.layout += 1;
-        return Ok(true);
+    let Some((run, level)) = to_merge(&spans, upkeep) else { return Ok(false) };
+    let (first, last) = (run[0].first, run[FAN_OUT - 1].last);
+    let (mut facts, mut vectors, mut read) = (Vec::new(), Vec::new(), Vec::new());
+    for span in run {
+        read.extend(blocks(tx, span.id)?.into_iter().map(|block| (span.first as u32, block)));
+        let (more_facts, more_vectors) = blobs(tx, span.id)?;
+        facts.extend_from_slice(&more_facts);
+        vectors.extend_from_slice(&more_vectors);
+        drop_segment(tx, span.id)?;
     }
-    Ok(false)
+    // Stable in the order of the segments, so that each term's documents stay in order.
+    let mut lists: Vec<(Term, u32, &[u8])> = Vec::new();
+    read.iter().for_each(|(first, block)| segment::each(block, |term, list| lists.push((term, *first, list))));
+    lists.sort_by_key(|(term, ..)| *term);
+    let mut writer = Writer::new(first as u32);
+    let mut documents = Vec::new();
+    for same in lists.chunk_by(|one, other| one.0 == other.0) {
+        documents.clear();
+        same.iter().for_each(|(_, first, list)| postings::each(list, *first, |doc, count| documents.push((doc, count as u16))));
+        writer.add(same[0].0, &documents);
+    }
+    insert(tx, kind, level, first, last, writer, &facts, &vectors)?;
+    state.layout += 1;
+    Ok(true)
 }
 
 fn blocks(tx: &Transaction<'_>, segment: i64) -> Result<Vec<Vec<u8>>> {
@@ -434,71 +435,22 @@ fn clear(tx: &Transaction<'_>, kind: Kind) -> Result<()> {
     tx.execute("DELETE FROM index_tail WHERE kind = ?1", [kind as i64]).map(|_| ()).map_err(failure)
 }
 
-/// Takes rows that are gone out of tail and segments; returns those that come again.
-fn purge(tx: &Transaction<'_>, kind: Kind, state: &mut State) -> Result<Vec<i64>> {
-    let gone: BTreeMap<i64, bool> = tx
-        .prepare_cached("SELECT row, again FROM index_gone WHERE kind = ?1 ORDER BY row")
-        .and_then(|mut query| query.query_map([kind as i64], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
-        .map_err(failure)?;
-    if gone.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut tail = Vec::new();
-    {
-        let mut query = tx.prepare_cached("SELECT doc, facts FROM index_tail WHERE kind = ?1").map_err(failure)?;
-        let mut rows = query.query([kind as i64]).map_err(failure)?;
-        while let Some(row) = rows.next().map_err(failure)? {
-            let facts = Facts::from_bytes(row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?);
-            if gone.contains_key(&facts.row) {
-                tail.push(row.get::<_, i64>(0).map_err(failure)?);
-            }
-        }
-    }
-    for doc in tail {
-        tx.prepare_cached("DELETE FROM index_tail WHERE kind = ?1 AND doc = ?2")
-            .and_then(|mut delete| delete.execute(params![kind as i64, doc]))
-            .map_err(failure)?;
-    }
-    for span in spans(tx, kind)? {
-        purge_segment(tx, span, &gone)?;
-    }
-    tx.prepare_cached("DELETE FROM index_gone WHERE kind = ?1").and_then(|mut delete| delete.execute([kind as i64])).map_err(failure)?;
-    // The table gives the largest row's number again once that row is gone.
-    while gone.contains_key(&state.last_row) {
-        state.last_row -= 1;
-    }
-    state.layout += 1;
-    Ok(gone.into_iter().filter(|(row, again)| *again && *row <= state.last_row).map(|(row, _)| row).collect())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn purge_segment(tx: &Transaction<'_>, span: Span, gone: &BTreeMap<i64, bool>) -> Result<()> {
-    let (mut facts, mut vectors) = blobs(tx, span.id)?;
-    let mut dead = Vec::new();
-    for (place, bytes) in facts.chunks_exact_mut(facts::SIZE).enumerate() {
-        if gone.contains_key(&Facts::from_bytes(bytes).row) {
-            bytes.fill(0);
-            vectors[place * super::VECTOR_BYTES..][..super::VECTOR_BYTES].fill(0);
-            dead.push(span.first as u32 + place as u32);
-        }
+    fn spans(levels: &[i64]) -> Vec<Span> {
+        levels.iter().enumerate().map(|(place, level)| Span { id: place as i64, level: *level, first: place as i64, last: place as i64 + 1 }).collect()
     }
-    if dead.is_empty() {
-        return Ok(());
+
+    #[test]
+    fn only_neighbours_merge() {
+        let run = |levels: &[i64]| to_merge(&spans(levels), Upkeep::Background).map(|(run, level)| (run[0].id, run.len(), level));
+        assert_eq!(run(&[0; 7]), None);
+        assert_eq!(run(&[0; 9]), Some((0, 8, 1)));
+        // A merge of the eight of level 1 alone would leap over what lies between.
+        assert_eq!(run(&[2, 1, 1, 1, 0, 1, 1, 1, 1, 1]), Some((1, 8, 2)));
+        assert_eq!(run(&[1, 0, 2, 1, 1, 1, 2, 1, 0, 0, 0]), None);
+        assert_eq!(run(&[2; 20]), None);
     }
-    // The whole segment is written again: a document's terms are not known any more.
-    let mut writer = Writer::new(span.first as u32);
-    let mut documents = Vec::new();
-    for block in blocks(tx, span.id)? {
-        segment::each(&block, |term, list| {
-            documents.clear();
-            postings::each(list, span.first as u32, |doc, count| {
-                if dead.binary_search(&doc).is_err() {
-                    documents.push((doc, count as u16));
-                }
-            });
-            writer.add(term, &documents);
-        });
-    }
-    let kind: i64 = tx.query_row("SELECT kind FROM index_segments WHERE id = ?1", [span.id], |row| row.get(0)).map_err(failure)?;
-    drop_segment(tx, span.id)?;
-    insert(tx, if kind == Kind::Messages as i64 { Kind::Messages } else { Kind::Atoms }, span.level, span.first, span.last, writer, &facts, &vectors)
 }
