@@ -100,7 +100,7 @@ function contextMode(outputs) {
 }
 
 const [binary, python, ...files] = process.argv.slice(2);
-const share = (before, after) => `${after.toLocaleString('en')} (-${((1 - after / before) * 100).toFixed(0)} %)`;
+const share = (before, after) => `${after.toLocaleString('en')} (${((after / before - 1) * 100).toFixed(0)} %)`;
 console.log('| session | outputs | tokens | strata | exact | ms, every turn | headroom | exact | ms | context-mode | exact | ms |');
 console.log('| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |');
 for (const file of files) {
