@@ -3,7 +3,7 @@
 //! An entry that tells goes blank but keeps its place, because contexts and canvases count by it. A
 //! ref whose content tells goes, whoever points at it.
 
-use super::cascade::Cascade;
+use super::cascade::{Cascade, execute, list};
 use super::select::{Doomed, has_terms};
 use crate::contract::{Result, Scope, Selector};
 use crate::disk::Disk;
@@ -17,14 +17,6 @@ use std::collections::BTreeSet;
 
 /// What stands where text was.
 const BLANK: &str = "[forgotten]";
-
-fn list<T: rusqlite::types::FromSql>(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<T>> {
-    db.prepare_cached(sql).and_then(|mut query| query.query_map(values, |row| row.get(0))?.collect()).map_err(failure)
-}
-
-fn execute(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<usize> {
-    db.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(failure)
-}
 
 /// Adds the entries that a selector means by id, session, user or time. A copy need not know every id.
 pub(super) fn select(db: &Connection, which: &Selector, doomed: &mut Doomed, in_copy: bool) -> Result<()> {

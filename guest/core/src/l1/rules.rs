@@ -128,10 +128,22 @@ mod tests {
     use super::*;
     use crate::l0::{MessageId, SessionId};
 
+    /// A Wednesday.
+    const TODAY: Date = jiff::civil::date(2026, 5, 13);
+
+    /// Returns what each sentence of a text states.
+    pub(super) fn all(text: &str) -> Vec<Statement> {
+        let speaker = Speaker { name: None, today: TODAY };
+        sentence::sentences(text)
+            .iter()
+            .filter(|sentence| !sentence.is_quoted && !sentence.is_question())
+            .flat_map(|sentence| read(sentence, &speaker))
+            .collect()
+    }
+
     fn said(text: &str) -> Vec<String> {
         let message = Message { id: MessageId(1), uid: "m_1".into(), session: SessionId(1), role: "user".into(), speaker: None, text: text.into(), said_at: 0 };
-        // A Wednesday.
-        let speaker = Speaker { name: None, today: jiff::civil::date(2026, 5, 13) };
+        let speaker = Speaker { name: None, today: TODAY };
         statements(&message, &speaker).into_iter().map(|(_, statement)| format!("{}: {}", statement.kind, statement.text)).collect()
     }
 

@@ -327,18 +327,7 @@ fn event_of(who: &str, deed: &str, dated: dates::Dated, speaker: &Speaker<'_>) -
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::l1::rules::sentence;
-
-    fn all(text: &str) -> Vec<Statement> {
-        // A Wednesday.
-        let speaker = Speaker { name: None, today: jiff::civil::date(2026, 5, 13) };
-        sentence::sentences(text)
-            .iter()
-            .filter(|sentence| !sentence.is_quoted && !sentence.is_question())
-            .flat_map(|sentence| read(sentence, &speaker))
-            .collect()
-    }
+    use crate::l1::rules::tests::all;
 
     fn texts(text: &str) -> Vec<String> {
         all(text).into_iter().map(|one| one.text).collect()

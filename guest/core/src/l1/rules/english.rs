@@ -194,20 +194,10 @@ fn sentence_case(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::l1::rules::sentence;
-
-    fn all(text: &str) -> Vec<Statement> {
-        // A Wednesday.
-        let speaker = Speaker { name: None, today: jiff::civil::date(2026, 5, 13) };
-        sentence::sentences(text)
-            .iter()
-            .filter(|sentence| !sentence.is_quoted && !sentence.is_question())
-            .flat_map(|sentence| read(sentence, &speaker))
-            .collect()
-    }
+    use crate::l1::rules::tests::all;
 
     #[test]
     fn statements_become_facts() {
