@@ -97,9 +97,10 @@ pub fn last(db: &Connection) -> Result<Value> {
     Ok(value.and_then(|value| serde_json::from_str(&value).ok()).unwrap_or(Value::Null))
 }
 
+// In this order: once the old atoms have gone, what evidence is left belongs to atoms that stay.
 const OLD_ATOMS: &str = "SELECT id FROM atoms WHERE believed_from < ?1 AND pinned = 0 ORDER BY id";
 const OLD_MESSAGES: &str = "SELECT id FROM messages WHERE recorded_at < ?1 AND (batch IS NOT NULL OR worth = 0)
-    AND NOT EXISTS (SELECT 1 FROM evidence JOIN atoms ON atoms.id = atom WHERE message = messages.id AND (believed_from >= ?1 OR pinned = 1)) ORDER BY id";
+    AND NOT EXISTS (SELECT 1 FROM evidence WHERE message = messages.id) ORDER BY id";
 
 fn clean(tx: &Transaction<'_>, calendar: &Calendar, days: u64, now: Instant) -> Result<Value> {
     let cutoff = now.saturating_sub(days.max(1) * DAY_MS) as i64;
