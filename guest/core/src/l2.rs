@@ -7,6 +7,7 @@
 mod answer;
 mod apply;
 mod choose;
+pub(crate) mod language;
 mod prompt;
 mod rules;
 

@@ -1,7 +1,7 @@
 //! Checking an answer whole, then applying it.
 
 use super::answer::{Answer, MAX_ATOMS, Operation, Paragraph};
-use super::{Fact, MAX_NEW_SCENES, MAX_SCENE_CHARS, MAX_SUMMARY_CHARS, choose, prompt};
+use super::{Fact, MAX_NEW_SCENES, MAX_SCENE_CHARS, MAX_SUMMARY_CHARS, language, prompt};
 use crate::contract::{Failure, Instant, Result};
 use crate::pages::{self, Author, Block, Kind, NewPage, Page, PageId, Write, block, hand, name};
 use crate::settings::Settings;
@@ -69,7 +69,7 @@ pub(super) fn check(
         plan.push(check.operation(operation)?);
     }
     limits(settings, scenes.len(), &plan)?;
-    language(facts, &plan)?;
+    check_language(facts, &plan)?;
     Ok(plan)
 }
 
@@ -95,23 +95,12 @@ fn limits(settings: &Settings, before: usize, plan: &[Change]) -> std::result::R
 }
 
 /// Refuses pages that are written in another script than the facts.
-fn language(facts: &[Fact], plan: &[Change]) -> std::result::Result<(), Refusal> {
-    let share = |text: &str| {
-        let (mut wide, mut letters) = (0_usize, 0_usize);
-        for c in text.chars().filter(|c| c.is_alphabetic()) {
-            letters += 1;
-            wide += usize::from(choose::is_wide(c));
-        }
-        // In percent; a Han character says as much as several letters.
-        (letters > 0).then(|| wide * 100 / letters)
-    };
+fn check_language(facts: &[Fact], plan: &[Change]) -> std::result::Result<(), Refusal> {
     let facts: String = facts.iter().map(|fact| fact.text.as_str()).collect();
-    let Some(told) = share(&facts) else { return Ok(()) };
     for change in plan {
         let (Change::Create { body, .. } | Change::Rewrite { body, .. }) = change else { continue };
         let words: String = block::parse(body).into_iter().filter(|block| !block.is_heading()).map(|block| block.text).collect();
-        let Some(written) = share(&words) else { continue };
-        if (told >= 60 && written < 5) || (told < 5 && written >= 60) {
+        if language::differs(&facts, &words) {
             return refuse("the pages are not in the language of the facts");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::MAX_PERSONA_CHARS;
 use crate::contract::Result;
-use crate::l2;
+use crate::l2::{self, language};
 use crate::pages::{self, Block, Page, block, hand};
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -78,11 +78,15 @@ pub(super) fn body(db: &Connection, text: &str, shown: &[String], persona: Optio
     };
     let title = persona.and_then(|persona| block::parse(&persona.body).into_iter().find(|block| block.text.starts_with("# ")));
     let mut blocks = vec![title.unwrap_or_else(|| Block::new("# Persona", Vec::new()))];
+    let (mut facts, mut written) = (String::new(), String::new());
     for section in &answer.sections {
         let mut statements = Vec::new();
         for statement in section.statements.iter().take(MAX_STATEMENTS) {
-            match checked(db, statement, shown, &struck)? {
-                Ok(block) => statements.push(block),
+            match checked(db, statement, shown, &struck, &mut facts)? {
+                Ok(block) => {
+                    written.push_str(&block.text);
+                    statements.push(block);
+                }
                 Err(reason) => return Ok(Err(reason)),
             }
         }
@@ -98,6 +102,9 @@ pub(super) fn body(db: &Connection, text: &str, shown: &[String], persona: Optio
     if blocks.len() == 1 {
         return Ok(Err("the answer states nothing".into()));
     }
+    if language::differs(&facts, &written) {
+        return Ok(Err("the profile is not in the language of the facts".into()));
+    }
     let hand_written = persona.map(|persona| persona.hand.clone()).unwrap_or_default();
     if let Some(persona) = persona {
         blocks = hand::keep(blocks, &persona.body, &hand_written);
@@ -110,7 +117,8 @@ pub(super) fn body(db: &Connection, text: &str, shown: &[String], persona: Optio
     Ok(Ok(body))
 }
 
-fn checked(db: &Connection, statement: &Statement, shown: &[String], struck: &[String]) -> Result<std::result::Result<Block, String>> {
+/// Returns the block that a statement means, or why it is refused; adds the texts of its facts to `facts`.
+fn checked(db: &Connection, statement: &Statement, shown: &[String], struck: &[String], facts: &mut String) -> Result<std::result::Result<Block, String>> {
     let text = pages::one_line(statement.text.trim_start_matches(['#', '-', '*', ' ']), usize::MAX);
     if pages::chars(&text) > MAX_STATEMENT {
         return Ok(Err(format!("a statement has {} characters, the limit is {MAX_STATEMENT}", pages::chars(&text))));
@@ -129,6 +137,7 @@ fn checked(db: &Connection, statement: &Statement, shown: &[String], struck: &[S
             return Ok(Err(format!("the fact `{}` was not shown", pages::one_line(atom, 40))));
         }
         if let Some(fact) = l2::fact_by_uid(db, atom)? {
+            facts.push_str(&fact.text);
             trusted |= TRUSTED.contains(&fact.origin.as_str()) && fact.believed && !struck.contains(atom);
         }
         if !atoms.contains(atom) {
