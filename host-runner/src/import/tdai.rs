@@ -14,7 +14,7 @@ use files::{L0Line, L1Line};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// What was found, and what of it cannot come along.
@@ -71,30 +71,35 @@ pub(crate) fn read_dir(dir: &Path, zone: &TimeZone, sink: &mut dyn Sink) -> Resu
 /// Hands over the messages; returns the id under which each database row was handed over.
 fn messages(dir: &Path, zone: &TimeZone, database: &Database, sink: &mut dyn Sink, report: &mut Report) -> Result<BTreeMap<String, String>> {
     let cursors = files::cursors(dir, zone, sink)?;
-    let mut waiting: BTreeMap<(String, String, String), Vec<String>> = BTreeMap::new();
-    let lines = files::jsonl(&dir.join("conversations"), sink, |value| L0Line::of(value, zone))?;
+    // Rows without a line of their own: what is left of these when all lines were read.
+    let mut rows: BTreeMap<(&str, &str, &str), VecDeque<&L0Line>> = BTreeMap::new();
+    for row in &database.messages {
+        rows.entry((&row.session, &row.role, &row.text)).or_default().push_back(row);
+    }
+    let mut ids = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut repeated = 0;
-    for line in lines {
+    for mut line in files::jsonl(&dir.join("conversations"), sink, |value| L0Line::of(value, zone))? {
         if !seen.insert(line.id.clone()) {
             repeated += 1;
             continue;
         }
-        waiting.entry((line.session.clone(), line.role.clone(), line.text.clone())).or_default().push(line.id.clone());
+        let row = rows.get_mut(&(line.session.as_str(), line.role.as_str(), line.text.as_str())).and_then(VecDeque::pop_front);
+        if let Some(row) = row {
+            ids.insert(row.id.clone(), line.id.clone());
+            // Only the rows of v3 say whose a message is.
+            line.scope = line.scope.or_else(|| row.scope.clone());
+        }
         sink.record(line.record(&cursors))?;
         report.carry("message");
     }
     report.leave("repeated lines in conversations/", repeated, "their id was read already");
-    let mut ids = BTreeMap::new();
     for row in &database.messages {
-        let twins = waiting.get_mut(&(row.session.clone(), row.role.clone(), row.text.clone()));
-        if let Some(id) = twins.and_then(|ids| if ids.is_empty() { None } else { Some(ids.remove(0)) }) {
-            ids.insert(row.id.clone(), id);
-            continue;
+        if !ids.contains_key(&row.id) {
+            sink.record(row.record(&cursors))?;
+            report.carry("message");
+            ids.insert(row.id.clone(), row.id.clone());
         }
-        sink.record(row.record(&cursors))?;
-        report.carry("message");
-        ids.insert(row.id.clone(), row.id.clone());
     }
     Ok(ids)
 }
