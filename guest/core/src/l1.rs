@@ -14,12 +14,13 @@ pub mod rules;
 pub mod settle;
 
 use crate::calendar::Calendar;
-use crate::contract::{LogLevel, Outgoing, Result};
+use crate::contract::{Instant, LogLevel, Outgoing, Result};
 use crate::l0::{self, Message, SessionId};
+use crate::settings::Extraction;
 use crate::store::failure;
 use crate::work::{self, Batch, BatchId, Job, Step};
 use apply::Decision;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 /// Messages of users and assistants in one batch (the reference system's figure).
@@ -30,6 +31,9 @@ pub const BACKGROUND_MESSAGES: usize = 5;
 
 /// Attempts to have new atoms settled by the model before the rules settle them.
 const SETTLE_ATTEMPTS: u32 = 3;
+
+/// The span in which second looks are counted, in milliseconds.
+const DAY_MS: u64 = 86_400_000;
 
 /// Stage: the atoms are known and wait for, or are in, settlement.
 const SETTLE: &str = "settle";
@@ -259,6 +263,25 @@ pub fn take(job: &Job<'_>, scope: l0::ScopeId, session: SessionId) -> Result<Bat
     Ok(batch)
 }
 
+/// Returns when a model may take its next second look at what the rules distilled; nothing if nothing
+/// waits or the setting forbids it. The share of a day is derived from the batches of the last 24
+/// hours, so a restart neither grants nor takes any.
+pub fn next_look(db: &Connection, settings: &Extraction, at: Instant) -> Result<Option<Instant>> {
+    let Some(last) = settings.reexaminations_per_day.checked_sub(1) else { return Ok(None) };
+    let waits = db
+        .prepare_cached("SELECT 1 FROM batches WHERE layer = 'l1' AND state = 'done' AND stage = 'rules' LIMIT 1")
+        .and_then(|mut query| query.exists([]))
+        .map_err(failure)?;
+    if !waits {
+        return Ok(None);
+    }
+    // The look that has to be a day old before one more fits.
+    db.prepare_cached("SELECT created_at FROM batches WHERE again IS NOT NULL AND created_at > ?1 ORDER BY created_at DESC LIMIT 1 OFFSET ?2")
+        .and_then(|mut query| query.query_row(params![at.saturating_sub(DAY_MS) as i64, last], |row| row.get::<_, i64>(0)).optional())
+        .map(|oldest| Some(oldest.map_or(at, |oldest| oldest as u64 + DAY_MS)))
+        .map_err(failure)
+}
+
 /// Makes a batch in which the model looks at the messages of the oldest batch of the rules.
 pub fn reexamine(job: &Job<'_>) -> Result<Option<BatchId>> {
     let by_rules: Option<(i64, i64, i64)> = job
@@ -272,5 +295,6 @@ pub fn reexamine(job: &Job<'_>) -> Result<Option<BatchId>> {
     let Some((by_rules, scope, session)) = by_rules else { return Ok(None) };
     let batch = work::create(job.tx, "l1", l0::ScopeId(scope), Some(SessionId(session)), job.at)?;
     save_draft(job.tx, batch, &Draft { again: Some(by_rules), ..Draft::default() })?;
+    job.tx.prepare_cached("UPDATE batches SET again = ?2 WHERE id = ?1").and_then(|mut update| update.execute(params![batch.0, by_rules])).map_err(failure)?;
     Ok(Some(batch))
 }

@@ -97,6 +97,11 @@ fn l1_tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
         session = SessionId(session.0 - 1);
     }
     while job.models.llm.available && has_room(job)? {
+        let Some(due_at) = l1::next_look(job.tx, &job.settings.extraction, job.at)? else { break };
+        if due_at > job.at {
+            next.at(Some(due_at));
+            break;
+        }
         if steps == STEPS_PER_TICK {
             return Ok(Some(job.at));
         }
@@ -161,8 +166,8 @@ fn l2_tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
 ///
 /// New atoms: `l2DelayAfterL1Seconds` after the first of them, but not sooner than
 /// `l2MinIntervalSeconds` after the last batch, and not later than `l2MaxIntervalSeconds` after it
-/// while a session is active. What the last batch left over does not wait for the interval. Scenes
-/// that state what is no longer believed are due at the ceiling alone.
+/// while a session is active. A full batch, and what an older batch left behind newer atoms, does not
+/// wait for the interval. Scenes that state what is no longer believed are due at the ceiling alone.
 fn scenes_due_at(db: &Connection, waiting: &l2::Waiting, pipeline: &Pipeline, now: Instant) -> Result<Option<Instant>> {
     if is_flushed(db, waiting.scope)? {
         return Ok((!l1_under_way(db, waiting.scope)?).then_some(0));

@@ -13,6 +13,9 @@ pub struct Settings {
     pub holder: Option<serde_json::Value>,
     /// Ids of holders that the host knows to be dead.
     pub evict: Vec<String>,
+    /// The backup to go back to if the database is lost or too damaged to be opened. What is there is
+    /// kept under `set-aside/`. Without it such a directory is refused.
+    pub restore_if_damaged: Option<String>,
     /// Capture.
     pub capture: Capture,
     /// L1.
@@ -79,11 +82,14 @@ pub struct Extraction {
     pub enable_dedup: bool,
     /// Bound on the atoms of one batch.
     pub max_memories_per_session: u32,
+    /// Batches of the rules that a model looks at again in 24 hours, with up to two calls each; 0 for
+    /// none. After a large import without a model the rest waits, and `status` says how long.
+    pub reexaminations_per_day: u32,
 }
 
 impl Default for Extraction {
     fn default() -> Self {
-        Self { enabled: true, enable_dedup: true, max_memories_per_session: 20 }
+        Self { enabled: true, enable_dedup: true, max_memories_per_session: 20, reexaminations_per_day: 100 }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::contract::Result;
 use crate::engine::Models;
 use crate::settings::Settings;
 use crate::store::{SCHEMA_VERSION, failure};
-use crate::{retention, schedule, work};
+use crate::{l1, retention, schedule, work};
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
@@ -32,6 +32,7 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<V
             "l1": {"messages": backlog.messages, "since": backlog.since, "due-at": backlog.due_at},
             "l2": pages["l2"],
             "l3": pages["l3"],
+            "reexamination": reexamination(db, settings)?,
             "requests": waiting_requests(db)?,
             "retries": waiting_retries(db)?,
         },
@@ -65,6 +66,16 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<V
         "timezone": settings.timezone.0,
         "schema-version": SCHEMA_VERSION,
     }))
+}
+
+/// Returns what the rules distilled and a model has yet to look at again. `next-at` is set where a day's
+/// share is used up; status has no time of its own, so the day ends with the newest look.
+fn reexamination(db: &Connection, settings: &Settings) -> Result<Value> {
+    let waiting: u64 =
+        db.query_row("SELECT count(*) FROM batches WHERE layer = 'l1' AND state = 'done' AND stage = 'rules'", [], |row| row.get(0)).map_err(failure)?;
+    let newest: i64 = db.query_row("SELECT coalesce(max(created_at), 0) FROM batches WHERE again IS NOT NULL", [], |row| row.get(0)).map_err(failure)?;
+    let next_at = l1::next_look(db, &settings.extraction, newest as u64)?.filter(|at| *at > newest as u64);
+    Ok(json!({"batches": waiting, "per-day": settings.extraction.reexaminations_per_day, "next-at": next_at}))
 }
 
 fn tally(db: &Connection, sql: &str) -> Result<Value> {

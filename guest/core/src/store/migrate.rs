@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/004_offload.sql"),
     include_str!("migrations/005_index.sql"),
     include_str!("migrations/006_unfiled_texts.sql"),
+    include_str!("migrations/007_reexamination.sql"),
 ];
 
 /// The schema version that this build reads and writes.
@@ -21,9 +22,14 @@ pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 /// Marks a SQLite file as Strata's ("STRA"), for `file` and for us.
 const APPLICATION_ID: u32 = 0x5354_5241;
 
+/// Returns how many migrations have run; 0 for a database that holds nothing.
+pub(super) fn version(db: &Connection) -> Result<u32> {
+    db.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)
+}
+
 /// Brings the schema to [`SCHEMA_VERSION`].
 pub(super) fn migrate(db: &mut Connection) -> Result<()> {
-    let version: u32 = db.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
+    let version = version(db)?;
     let application: u32 = db.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failure)?;
     if version > SCHEMA_VERSION {
         return Err(Failure::new(
