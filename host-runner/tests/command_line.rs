@@ -115,3 +115,29 @@ fn the_demonstration_does_the_main_job() {
     assert!(document["injection"]["dynamic"].as_str().is_some_and(|text| text.contains("<relevant-memories>")));
     assert!(document["trace"]["rests-on"][0]["text"].is_string());
 }
+
+#[test]
+fn a_lost_database_is_announced_and_a_backup_takes_its_place() {
+    let place = folder();
+    let (data, file) = (place.path().join("memory"), place.path().join("chat.jsonl"));
+    fs::write(&file, CHAT).expect("writable");
+    json(&data, &["import", file.to_str().expect("UTF-8")]);
+    json(&data, &["backup", "one"]);
+    for lost in [true, false] {
+        if lost {
+            fs::remove_file(data.join("strata.db")).expect("there");
+        } else {
+            fs::write(data.join("strata.db"), "").expect("writable");
+        }
+        let output = strata(&data, &["recall", "walnuts"]);
+        assert_eq!(output.status.code(), Some(5), "an empty memory would look like success");
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(words.contains("shows that a memory was here") && words.contains("strata restore"), "{words}");
+        assert_eq!(strata(&data, &["restore", "none", "--yes"]).status.code(), Some(4));
+        let (exit, report) = json(&data, &["restore", "one", "--yes"]);
+        assert_eq!((exit, report["messages"].as_u64()), (0, Some(2)), "{report}");
+        let (exit, status) = json(&data, &["status"]);
+        assert_eq!((exit, status["messages"].as_u64()), (0, Some(2)));
+    }
+    assert!(data.join("set-aside/1/strata.db").exists() || data.join("set-aside/2/strata.db").exists(), "what was there is kept");
+}

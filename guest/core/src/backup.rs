@@ -3,6 +3,10 @@
 //! A backup holds the database and the refs; all other files are projections of them. Its manifest
 //! is written last: a folder without one is the ruin of a crash and counts as no backup.
 
+mod set_aside;
+
+pub(crate) use set_aside::remove_all as remove_set_aside;
+
 use crate::contract::{Failure, FailureCode, Instant, Outgoing, Result, Selector};
 use crate::disk::{self, Disk, DiskError, OpenMode, SubDisk};
 use crate::engine::Engine;
@@ -66,19 +70,45 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 
 /// Returns the names of the complete backups.
 pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    let all = match disk.list(FOLDER) {
-        Ok(all) => all,
-        Err(DiskError::NotFound) => return Ok(names),
-        Err(error) => return Err(disk_failure(FOLDER, error)),
-    };
-    for name in all.iter().filter_map(|name| name.strip_suffix('/')) {
-        let path = format!("{FOLDER}/{name}/{MANIFEST}");
-        if disk.exists(&path).map_err(|error| disk_failure(&path, error))? {
-            names.push(name.to_owned());
-        }
+    folders(disk).map(|folders| folders.into_iter().filter(|(_, complete)| *complete).map(|(name, _)| name).collect())
+}
+
+/// Removes what unfinished backups left; returns how many files went.
+pub(crate) fn remove_ruins(disk: &dyn Disk) -> Result<u64> {
+    let mut files = 0;
+    for (name, _) in folders(disk)?.iter().filter(|(_, complete)| !complete) {
+        files += clear(disk, &format!("{FOLDER}/{name}"))?;
     }
-    Ok(names)
+    Ok(files)
+}
+
+/// Returns the names of the folders of backups, and whether each is complete.
+fn folders(disk: &dyn Disk) -> Result<Vec<(String, bool)>> {
+    let mut folders = Vec::new();
+    for name in list(disk, FOLDER)?.iter().filter_map(|name| name.strip_suffix('/')) {
+        let path = format!("{FOLDER}/{name}/{MANIFEST}");
+        let complete = disk.exists(&path).map_err(|error| disk_failure(&path, error))?;
+        folders.push((name.to_owned(), complete));
+    }
+    Ok(folders)
+}
+
+/// Returns whether a restore was begun and has not ended.
+pub(crate) fn is_restoring(disk: &dyn Disk) -> Result<bool> {
+    disk.exists(RESTORING).map_err(|error| disk_failure(RESTORING, error))
+}
+
+/// Begins a restore of a space whose database cannot be opened: that one is set aside, and opening goes on with an empty one.
+pub(crate) fn begin_restore(disk: &dyn Disk, name: &str, at: Instant) -> Result<()> {
+    check_name(name)?;
+    verify(disk, name)?;
+    note_restore(disk, name, at)?;
+    set_aside::move_away(disk).map(|_| ())
+}
+
+fn note_restore(disk: &dyn Disk, name: &str, at: Instant) -> Result<()> {
+    let note = json!({"name": name, "at": at}).to_string();
+    disk::replace(disk, RESTORING, note.as_bytes()).map_err(|error| disk_failure(RESTORING, error))
 }
 
 impl Engine {
@@ -102,10 +132,12 @@ impl Engine {
         self.look(at);
         let disk = self.store.shared_disk();
         let manifest = verify(disk.as_ref(), name)?;
-        let before = free_name(disk.as_ref())?;
-        make(&mut self.store, &disk, &before, at)?;
-        let note = json!({"name": name, "at": at}).to_string();
-        disk::replace(disk.as_ref(), RESTORING, note.as_bytes()).map_err(|error| disk_failure(RESTORING, error))?;
+        let before = match make_before(&mut self.store, &disk, at) {
+            // What cannot be copied whole is kept as it is: a damaged space is what restoring is for.
+            Err(failure) if failure.code == FailureCode::Corrupt => set_aside::copy_away(disk.as_ref())?,
+            made => made?,
+        };
+        note_restore(disk.as_ref(), name, at)?;
         self.finish_restore()?;
         Ok(json!({"name": name, "messages": manifest.messages, "atoms": manifest.atoms, "kept-before": before}).to_string())
     }
@@ -168,6 +200,13 @@ fn free_name(disk: &dyn Disk) -> Result<String> {
         }
     }
     Err(Failure::new(FailureCode::TooLarge, format!("there are {MAX_BEFORE} backups of restores; remove some")))
+}
+
+/// Makes a backup of the state before a restore; returns its name.
+fn make_before(store: &mut Store, disk: &Rc<dyn Disk>, at: Instant) -> Result<String> {
+    let name = free_name(disk.as_ref())?;
+    make(store, disk, &name, at)?;
+    Ok(name)
 }
 
 /// Makes a backup and checks it.
@@ -305,17 +344,19 @@ fn copy(disk: &dyn Disk, from: &str, to: &str) -> Result<()> {
     target.sync().map_err(refused)
 }
 
-/// Removes what an unfinished backup left.
-fn clear(disk: &dyn Disk, root: &str) -> Result<()> {
+/// Removes the files of a folder and of its refs; returns how many.
+fn clear(disk: &dyn Disk, root: &str) -> Result<u64> {
+    let mut files = 0;
     for folder in [format!("{root}/{}", refs::REFS_DIR), root.to_owned()] {
         for name in list(disk, &folder)? {
             if !name.ends_with('/') {
                 let path = format!("{folder}/{name}");
                 disk.remove(&path).map_err(|error| disk_failure(&path, error))?;
+                files += 1;
             }
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 /// Brings back the refs of a backup and removes those that it does not have.

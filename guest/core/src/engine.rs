@@ -6,8 +6,8 @@
 use crate::calendar::Calendar;
 use crate::capture::{self, injected};
 use crate::contract::{
-    Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, Injection, Instant, Invocation, LogLevel, Opened, Outcome,
-    Outgoing, PromptEvent, Result, SearchRequest, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
+    Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, FailureCode, Injection, Instant, Invocation, LogLevel, Opened,
+    Outcome, Outgoing, PromptEvent, Result, SearchRequest, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
 };
 use crate::disk::Disk;
 use crate::offload::intake::{self, Desk};
@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store};
 use crate::work::{self, Job};
-use crate::{inject, l0, retention, schedule, status, tools, trace};
+use crate::{backup, inject, l0, retention, schedule, status, tools, trace};
 use serde_json::json;
 use std::rc::Rc;
 
@@ -52,7 +52,7 @@ impl Engine {
         let calendar = Calendar::new(&settings.timezone.0)?;
         retention::check(&settings.capture, &calendar)?;
         let lock = SpaceLock::claim(Rc::clone(&disk), &settings, at)?;
-        let (store, resumed_requests) = match open_store(disk) {
+        let (store, resumed_requests) = match open_store(disk, &settings, at) {
             Ok(opened) => opened,
             Err(failure) => {
                 lock.release()?;
@@ -224,8 +224,16 @@ impl Engine {
     }
 }
 
-fn open_store(disk: Rc<dyn Disk>) -> Result<(Store, u32)> {
-    let mut store = Store::open(disk)?;
+fn open_store(disk: Rc<dyn Disk>, settings: &Settings, at: Instant) -> Result<(Store, u32)> {
+    // A restore that a crash cut short may have left an empty database beside full folders.
+    let opened = if backup::is_restoring(disk.as_ref())? { Store::open_or_begin(Rc::clone(&disk)) } else { Store::open(Rc::clone(&disk)) };
+    let mut store = match (opened, &settings.restore_if_damaged) {
+        (Err(failure), Some(name)) if failure.code == FailureCode::Corrupt => {
+            backup::begin_restore(disk.as_ref(), name, at)?;
+            Store::open_or_begin(disk)?
+        }
+        (opened, _) => opened?,
+    };
     let resumed_requests = store.write(work::resume)?;
     Ok((store, resumed_requests))
 }

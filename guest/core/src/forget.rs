@@ -124,6 +124,7 @@ impl Engine {
         let files = offload::Files { refs: note.refs.clone(), redraw: note.redraw.clone(), slugs: note.slugs.clone() };
         let drawings = offload::files(&self.store, &self.calendar, &files)?;
         let exports = copies::exports(disk.as_ref(), &note)?;
+        let ruins = copies::ruins(disk.as_ref())?;
         let backups = copies::backups(&disk, &self.calendar, &note)?;
         // The words of a query leave the note before the pages are purged: after the note itself has
         // gone nobody would purge again.
@@ -137,7 +138,7 @@ impl Engine {
             found.found = legitimate(&self.store, disk.as_ref(), &mut found)?;
         }
         Ok(Some(json!({
-            "export-lines": exports, "backups": backups, "drawings": drawings, "vacuumed": vacuumed,
+            "export-lines": exports, "backups": backups, "ruined-copies": ruins, "drawings": drawings, "vacuumed": vacuumed,
             "searched": {"files": found.files, "bytes": found.bytes, "found": found.found, "where": found.paths}
         })))
     }

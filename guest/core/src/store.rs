@@ -1,6 +1,7 @@
 //! One SQLite database in the data directory, reached through the [`Disk`] port.
 
 mod gathered;
+mod lost;
 mod migrate;
 mod vfs;
 
@@ -16,17 +17,18 @@ use std::rc::Rc;
 /// The database file's name in the data directory.
 pub const DATABASE: &str = "strata.db";
 
-/// The settings of the connection, in the order in which SQLite needs them.
+/// The first setting of the connection: WAL without shared memory exists only so, and a second opener
+/// is kept out by the space lock, not by SQLite.
+const EXCLUSIVE: &str = "PRAGMA locking_mode = EXCLUSIVE";
+
+/// The other settings of the connection, in the order in which SQLite needs them.
 ///
-/// - `locking_mode = EXCLUSIVE` first: WAL without shared memory exists only so, and a second
-///   opener is kept out by the space lock, not by SQLite.
 /// - `synchronous = FULL`: an acknowledged message survives a power cut, not only a kill.
 /// - `secure_delete`: what is forgotten is overwritten, also in free pages.
 /// - `temp_store = MEMORY`: nothing of a conversation is written outside of the known files.
 /// - `cache_size`: 16 MiB, a fifth of the memory budget of a space of 100,000 atoms.
 /// - `wal_autocheckpoint`: 1000 pages (SQLite's default), so that the WAL stays near 4 MiB.
 const PRAGMAS: &str = "
-    PRAGMA locking_mode = EXCLUSIVE;
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     PRAGMA secure_delete = ON;
@@ -48,14 +50,30 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database on `disk`, creating it if it does not exist, and migrates it.
+    /// Opens the database on `disk`, creating it if the directory is new, and migrates it.
     ///
-    /// Fails with `newer-version`, `corrupt`, `read-only`, `storage-full` or `io`; then nothing was
-    /// changed but for the migrations that had committed.
+    /// Fails with `newer-version`, `corrupt` (also if the directory shows that its database was lost),
+    /// `read-only`, `storage-full` or `io`; then nothing was changed but for the migrations that had
+    /// committed.
     pub fn open(disk: Rc<dyn Disk>) -> Result<Self> {
+        lost::check_bytes(disk.as_ref())?;
+        Self::connect(disk, lost::check_signs)
+    }
+
+    /// Opens the database on `disk` as [`Self::open`] does, or makes an empty one whatever else the
+    /// directory holds: for a restore, which fills it.
+    pub fn open_or_begin(disk: Rc<dyn Disk>) -> Result<Self> {
+        Self::connect(disk, |_| Ok(()))
+    }
+
+    fn connect(disk: Rc<dyn Disk>, check_empty: impl FnOnce(&dyn Disk) -> Result<()>) -> Result<Self> {
         let vfs = vfs::Registration::new(Rc::clone(&disk))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags_and_vfs(DATABASE, flags, vfs.name()).map_err(failure)?;
+        db.execute_batch(EXCLUSIVE).map_err(failure)?;
+        if migrate::version(&db)? == 0 {
+            check_empty(disk.as_ref())?;
+        }
         db.execute_batch(PRAGMAS).map_err(failure)?;
         // Prepared statements are many and small; the default of 16 would thrash.
         db.set_prepared_statement_cache_capacity(128);

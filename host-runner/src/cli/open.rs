@@ -35,6 +35,13 @@ pub(crate) fn quiet(settings: &Settings) -> Result<Space> {
     open(settings, Clock::Manual { opened_at: strata_host::now() })
 }
 
+/// Opens a space whose database is lost or damaged: the backup `name` takes its place.
+pub(crate) fn damaged(settings: &Settings, name: &str) -> Result<Space> {
+    let mut settings = settings.clone();
+    settings.config.settings.insert("restoreIfDamaged".into(), name.into());
+    quiet(&settings)
+}
+
 fn open(settings: &Settings, clock: Clock) -> Result<Space> {
     let options = Options { settings: settings.config.settings.clone(), models: Arc::new(HttpModels::new(&settings.config)), clock, ..Options::default() };
     Ok(Space::open(&settings.data, options)?)

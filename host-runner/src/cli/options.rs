@@ -194,8 +194,9 @@ fn zone(name: &str) -> Result<TimeZone> {
     offset().or_else(|| TimeZone::get(name).ok()).ok_or_else(|| Usage(format!("{name} is not a time zone; write UTC, Europe/Lisbon or +08:00")).into())
 }
 
+/// Returns whether a memory is or was in the directory. One that has lost its database is opened too: the engine says so.
 fn is_space(dir: &Path) -> bool {
-    dir.join("strata.db").exists()
+    ["strata.db", "backups", "conversations"].iter().any(|name| dir.join(name).exists())
 }
 
 #[cfg(test)]

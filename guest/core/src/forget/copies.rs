@@ -46,6 +46,11 @@ pub(super) fn exports(disk: &dyn Disk, note: &Note) -> Result<u64> {
     Ok(lines)
 }
 
+/// Removes copies that nobody can forget in: unfinished backups and damaged databases. Returns how many files went.
+pub(super) fn ruins(disk: &dyn Disk) -> Result<u64> {
+    Ok(crate::backup::remove_ruins(disk)? + crate::backup::remove_set_aside(disk)?)
+}
+
 /// Forgets the same rows in every backup; returns how many backups changed.
 pub(super) fn backups(disk: &Rc<dyn Disk>, calendar: &Calendar, note: &Note) -> Result<u64> {
     let mut changed = 0;
