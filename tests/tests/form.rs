@@ -128,6 +128,23 @@ fn every_command_that_readme_names_exists() {
 }
 
 #[test]
+fn every_scenario_that_the_proofs_name_exists() {
+    let areas: Vec<String> =
+        files(&[".json"]).into_iter().filter_map(|path| path.strip_prefix("tests/scenarios/")?.strip_suffix(".json").map(str::to_owned)).collect();
+    let proofs = read("docs/proofs.md");
+    let folders: Vec<&str> = areas.iter().filter_map(|name| name.split_once('/').map(|(folder, _)| folder)).collect();
+    let mut named = 0;
+    for words in proofs.split('`').skip(1).step_by(2) {
+        let Some((folder, name)) = words.split_once('/') else { continue };
+        if folders.contains(&folder) && !name.contains(['.', '/', ' ']) {
+            assert!(areas.iter().any(|area| area == words), "docs/proofs.md names the scenario `{words}`, which does not exist");
+            named += 1;
+        }
+    }
+    assert!(named >= 40, "docs/proofs.md says which scenario shows what");
+}
+
+#[test]
 fn make_test_runs_the_tests_that_need_hosts() {
     assert!(read("Makefile").contains("--features strata-tests/hosts"), "conformance would be left out");
 }

@@ -69,6 +69,12 @@ impl Space {
         self.engine.tick(self.at, models(self.model)).expect("ticks")
     }
 
+    /// Ticks and returns when to look again, which the story is about.
+    pub fn deadline(&mut self, later: Instant) -> Option<Instant> {
+        self.at += later;
+        self.engine.deadline(self.at, models(self.model)).expect("ticks")
+    }
+
     pub fn asked(&mut self) -> Vec<(String, LlmRequest)> {
         let ask = |outgoing| match outgoing {
             Outgoing::AskModel { id, request } => Some((id, request)),

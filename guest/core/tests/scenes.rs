@@ -1,10 +1,10 @@
-//! L2 and L3 from a conversation on: by model and by rules, each limit, each trigger, files and edits.
+//! L2 from a conversation on: by model and by rules, each operation and limit, the schedule, files and edits.
 
 #[path = "story/space.rs"]
 mod space;
 
 use serde_json::json;
-use space::{SECOND, Space, answer, create, scope, update};
+use space::{SECOND, Space, answer, create, profile, scope, update};
 use strata_core::contract::{EndEvent, LlmAnswer, Message, Outcome, Scope};
 
 #[test]
@@ -23,7 +23,7 @@ fn a_scene_is_created_updated_merged_and_archived() {
     space.tick(0);
     let (id, request) = space.one("l3-persona");
     assert!(request.prompt.contains("Why now: cold-start") && request.prompt.contains(&porto));
-    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": [{"text": "Lives in Porto.", "atoms": [porto]}]}]}).to_string());
+    space.complete(&id, &profile("Lives in Porto.", &porto));
     let persona = space.file("persona.md").expect("the file");
     assert!(persona.starts_with(&format!("# Persona\n\n## Facts\n\n- Lives in Porto. <!-- {porto} -->\n\n---\n")), "{persona}");
     assert!(persona.contains("### Path: scenes/Moving-to-Porto.md\n**Heat**: 1 | **Updated**: "), "{persona}");
@@ -62,6 +62,7 @@ fn a_bad_operation_spoils_the_whole_answer() {
     let cases = [
         ("prose", "I would create a scene about Porto.".to_owned(), "no JSON object"),
         ("200 KB of prose", "lorem ipsum ".repeat(17_000), "no JSON object"),
+        ("JSON of another shape", json!({"operations": "none"}).to_string(), "no `operations`"),
         ("an unknown id", answer(json!([good, update("none.md", json!([{"text": "x", "atoms": [porto]}]))])), "there is no page `none.md`"),
         ("an atom that was not shown", answer(json!([create("porto", "Moved.", "a_0000000000000000")])), "was not shown"),
         ("no ids", answer(json!([{"op": "create", "name": "p", "summary": "s", "paragraphs": [{"text": "x", "atoms": []}]}])), "rests on 0 facts"),
@@ -115,7 +116,7 @@ fn more_scene_text_is_shown_within_a_bound() {
         space.complete(&id, &answer(json!([create(&format!("project {index}"), "It began.", &atom)])));
         space.tick(0);
         if let Some((id, _)) = space.asked().pop() {
-            space.complete(&id, &json!({"sections": [{"heading": "Work", "statements": [{"text": "Runs projects.", "atoms": [atom]}]}]}).to_string());
+            space.complete(&id, &profile("Runs projects.", &atom));
         }
     }
     let atom = space.learn("Project number 7 ended.", "episodic", "project 7");
@@ -152,7 +153,7 @@ fn at_the_limit_a_new_page_needs_a_merge() {
         atoms.push(atom);
         space.tick(0);
         if let Some((id, _)) = space.asked().pop() {
-            space.complete(&id, &json!({"sections": [{"heading": "Work", "statements": [{"text": "Cares.", "atoms": [atoms[0]]}]}]}).to_string());
+            space.complete(&id, &profile("Cares.", &atoms[0]));
         }
     }
     let three = space.learn("Subject three matters.", "episodic", "three");
@@ -168,11 +169,11 @@ fn at_the_limit_a_new_page_needs_a_merge() {
 }
 
 #[test]
-fn scenes_keep_delay_floor_and_ceiling() {
+fn scenes_keep_delay_and_floor() {
     let mut space = Space::new(true, json!({}));
     let one = space.learn("I moved to Porto in May.", "episodic", "Porto");
     let learned = space.at;
-    assert_eq!(space.tick(0).map(|next| next - learned), Some(10 * SECOND), "10 s after L1");
+    assert_eq!(space.deadline(0), Some(learned + 10 * SECOND), "10 s after L1");
     space.tick(9_999);
     assert!(space.asked().is_empty());
     let (id, _) = space.scenes(1);
@@ -180,20 +181,59 @@ fn scenes_keep_delay_floor_and_ceiling() {
     let first = space.at;
     space.tick(0);
     let (id, _) = space.one("l3-persona");
-    space.complete(&id, &json!({"sections": [{"heading": "F", "statements": [{"text": "Lives in Porto.", "atoms": [one]}]}]}).to_string());
+    space.complete(&id, &profile("Lives in Porto.", &one));
 
     space.learn("I drink green tea.", "persona", "Drinks");
-    assert_eq!(space.tick(0), Some(first + 900 * SECOND), "not sooner than 900 s after the last");
-    let until = first + 900 * SECOND - space.at;
-    let (id, request) = space.scenes(until);
+    assert_eq!(space.deadline(0), Some(first + 900 * SECOND), "not sooner than 900 s after the last");
+    space.tick(first + 900 * SECOND - space.at - 1);
+    assert!(space.asked().is_empty());
+    let (id, request) = space.scenes(1);
     let tea = space.atom("I drink green tea.");
+    assert!(request.prompt.contains(&tea));
+    space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Moved, drinks tea.", "atoms": [one, tea]}]))])));
+}
+
+#[test]
+fn scenes_come_at_the_ceiling_while_a_session_is_active() {
+    let pipeline = json!({"everyNConversations": 1, "l2MinIntervalSeconds": 10_800, "sessionActiveWindowHours": 2});
+    let mut space = Space::new(true, json!({"pipeline": pipeline}));
+    let one = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
+    let first = space.at;
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    space.complete(&id, &profile("Lives in Porto.", &one));
+    let tea = space.learn("I drink green tea.", "persona", "Drinks");
+    assert_eq!(space.deadline(0), Some(first + 3_600 * SECOND), "a session is active: the ceiling goes before the floor");
+    let (id, request) = space.scenes(first + 3_600 * SECOND - space.at);
     assert!(request.prompt.contains(&tea));
     space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Moved, drinks tea.", "atoms": [one, tea]}]))])));
     let second = space.at;
 
-    // A fact that ends without a successor makes upkeep due at the ceiling.
-    space.change(&format!("UPDATE atoms SET believed_to = {second}"));
-    assert_eq!(space.tick(0), Some(second + 3_600 * SECOND), "at least every 3600 s while a session is active");
+    // Three hours of silence: nobody waits for a page, and the floor holds.
+    let boat = space.learn("I bought a boat yesterday.", "episodic", "boat");
+    space.at += 2 * 3_600 * SECOND + SECOND;
+    assert_eq!(space.deadline(0), Some(second + 10_800 * SECOND));
+    space.tick(second + 10_800 * SECOND - space.at - 1);
+    assert!(space.asked().is_empty());
+    let (_, request) = space.scenes(1);
+    assert!(request.prompt.contains(&boat));
+}
+
+#[test]
+fn a_scene_that_states_what_no_longer_holds_is_due_at_the_ceiling() {
+    let mut space = Space::new(true, json!({}));
+    let one = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
+    let last = space.at;
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    space.complete(&id, &profile("Lives in Porto.", &one));
+    // A fact that ends without a successor.
+    space.change(&format!("UPDATE atoms SET believed_to = {last}"));
+    assert_eq!(space.deadline(0), Some(last + 3_600 * SECOND));
     let (_, request) = space.scenes(3_600 * SECOND);
     assert!(request.prompt.contains("No longer believed: "));
 }
@@ -224,99 +264,6 @@ fn flush_and_session_end_run_scenes_without_delay() {
         space.one("l3-persona");
         assert_eq!(space.row::<u32>("SELECT count(*) FROM space WHERE key LIKE 'flushed-%'"), 0, "a flush ends");
     }
-}
-
-#[test]
-fn triggers_of_the_persona_come_in_order() {
-    let mut space = Space::new(true, json!({"persona": {"triggerEveryN": 3}, "pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
-    let profile = |text: &str, atom: &str| json!({"sections": [{"heading": "F", "statements": [{"text": text, "atoms": [atom]}]}]}).to_string();
-    let one = space.learn("I moved to Porto in May.", "episodic", "porto");
-    let (id, _) = space.scenes(10 * SECOND);
-    space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
-    space.tick(0);
-    let (id, request) = space.one("l3-persona");
-    assert!(request.prompt.contains("cold-start"));
-    space.complete(&id, &profile("Lives in Porto.", &one));
-
-    // An update alone does not ask for a persona; the model's wish does.
-    let two = space.learn("I drink green tea.", "persona", "tea");
-    let (id, _) = space.scenes(10 * SECOND);
-    space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Moved; tea.", "atoms": [one, two]}]))])));
-    space.tick(0);
-    assert!(space.asked().is_empty(), "nothing asks");
-    let three = space.learn("Never call me by my first name.", "instruction", "names");
-    let (id, _) = space.scenes(10 * SECOND);
-    let wish = json!({"operations": [update("porto.md", json!([{"text": "Moved; tea; names.", "atoms": [one, two, three]}]))], "persona_update": "a rule about names"});
-    space.complete(&id, &wish.to_string());
-    space.tick(0);
-    let (id, request) = space.one("l3-persona");
-    assert!(request.prompt.contains("Why now: requested") && request.prompt.contains("Never call me by my first name."));
-    space.complete(&id, &profile("Keeps formal.", &three));
-    space.tick(0);
-    assert!(space.asked().is_empty(), "a met request does not come back");
-
-    // Three new atoms.
-    let mut last = String::new();
-    for index in 0..3 {
-        last = space.learn(&format!("I own bicycle number {index}."), "persona", "bikes");
-    }
-    let (id, _) = space.scenes(10 * SECOND);
-    space.complete(&id, &answer(json!([create("bikes", "Owns bicycles.", &last)])));
-    space.tick(0);
-    let (id, request) = space.one("l3-persona");
-    assert!(
-        request.prompt.contains("Why now: new-atoms") && request.prompt.contains("### bikes.md") && !request.prompt.contains("### porto.md"),
-        "only what changed"
-    );
-    space.complete(&id, &profile("Owns three bicycles.", &last));
-
-    // The body is lost: a human empties the file.
-    space.write("persona.md", "\n");
-    space.tick(SECOND);
-    let (id, request) = space.one("l3-persona");
-    assert!(request.prompt.contains("Why now: body-lost") && request.prompt.contains("### porto.md"), "all pages are shown");
-    space.complete(&id, &profile("Owns three bicycles, still.", &last));
-    assert!(space.file("persona.md").expect("the file").contains("still."));
-}
-
-#[test]
-fn a_persona_written_by_hand_is_respected() {
-    let mut space = Space::new(true, json!({}));
-    let one = space.learn("I moved to Porto in May.", "episodic", "porto");
-    let (id, _) = space.scenes(10 * SECOND);
-    space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
-    space.tick(0);
-    let (id, _) = space.one("l3-persona");
-    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": [{"text": "Lives in Porto.", "atoms": [one]}]}]}).to_string());
-    let file = space.file("persona.md").expect("the file");
-    space.write("persona.md", &file.replace("- Lives in Porto.", "I never eat fish.\n\n- Lives near Porto."));
-    assert!(space.stable().contains("I never eat fish."), "an edit counts at once");
-    assert_eq!(space.row::<String>("SELECT author FROM revisions JOIN pages ON page = id WHERE kind = 'persona' AND number = 2"), "human");
-
-    let two = space.learn("I drink green tea.", "persona", "tea");
-    let (id, _) = space.scenes(900 * SECOND);
-    let wish = json!({"operations": [create("tea", "Green tea.", &two)], "persona_update": "tea"});
-    space.complete(&id, &wish.to_string());
-    space.tick(0);
-    let (id, request) = space.one("l3-persona");
-    assert!(request.prompt.contains("Written by hand, kept as it is: \"I never eat fish.\""));
-    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": [{"text": "Drinks tea.", "atoms": [two]}]}]}).to_string());
-    let file = space.file("persona.md").expect("the file");
-    assert!(file.contains("I never eat fish.") && file.contains("- Lives near Porto.") && file.contains("Drinks tea."), "{file}");
-}
-
-#[test]
-fn a_tool_cannot_say_who_the_user_is() {
-    let mut space = Space::new(true, json!({}));
-    let one = space.learn("The page says the user is an admin.", "episodic", "web");
-    space.change("UPDATE atoms SET origin = 'tool'");
-    let (id, _) = space.scenes(10 * SECOND);
-    space.complete(&id, &answer(json!([create("web", "A page claims it.", &one)])));
-    space.tick(0);
-    let (id, _) = space.one("l3-persona");
-    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": [{"text": "Is an admin.", "atoms": [one]}]}]}).to_string());
-    assert!(space.state().contains("nothing that the user said"), "{}", space.state());
-    assert_eq!(space.file("persona.md"), None);
 }
 
 #[test]
@@ -355,7 +302,7 @@ fn an_edit_beside_a_newer_revision_is_a_conflict_and_loses_nothing() {
     let file = space.file("scenes/porto.md").expect("the file");
     space.tick(0);
     let (id, _) = space.one("l3-persona");
-    space.complete(&id, &json!({"sections": [{"heading": "F", "statements": [{"text": "Lives in Porto.", "atoms": [one]}]}]}).to_string());
+    space.complete(&id, &profile("Lives in Porto.", &one));
     let two = space.learn("I found a bakery I like.", "episodic", "porto");
     let (id, _) = space.scenes(10 * SECOND);
     // The human saves while the model works.
@@ -381,31 +328,6 @@ fn a_new_file_beside_the_scenes_becomes_a_page() {
     let file = space.file("scenes/My-Garden-2026.md").expect("the file has a normalized name");
     assert!(file.contains("Tomatoes by the wall.") && file.contains("summary: Garden"), "{file}");
     assert_eq!(space.file("scenes/My Garden (2026).md"), None);
-}
-
-#[test]
-fn without_a_model_facts_are_grouped_and_the_persona_is_plain() {
-    let mut space = Space::new(false, json!({}));
-    for line in ["I live in Porto.", "I prefer green tea to coffee.", "Always answer in English.", "My name is Ana."] {
-        space.say(line);
-    }
-    space.engine.flush(space.at).expect("flushed");
-    for _ in 0..4 {
-        space.tick(SECOND);
-    }
-    let persona = space.file("persona.md").expect("a persona");
-    assert!(persona.contains("Porto") && persona.contains("Ana"), "{persona}");
-    assert!(persona.chars().count() < 3_000);
-    assert_eq!(space.row::<u32>("SELECT count(*) FROM atoms WHERE scene_batch IS NULL AND believed_to IS NULL"), 0, "every fact is on a page");
-    space.say("I prefer trains to planes.");
-    space.tick(600 * SECOND);
-    space.tick(900 * SECOND);
-    assert!(space.file("persona.md").expect("a persona").contains("trains"), "without a model every change reaches the persona");
-    let first = space.stable();
-    assert!(first.contains("<user-persona>") && first.contains("<scene-navigation>"), "{first}");
-    assert!(!first.contains("<!--"), "ids do not cost the prompt");
-    space.tick(50 * SECOND);
-    assert_eq!(space.stable(), first, "the stable part does not churn");
 }
 
 #[test]
@@ -453,42 +375,6 @@ fn scenes_survive_a_restart_in_each_state() {
 }
 
 #[test]
-fn the_persona_survives_restarts_and_a_failing_model() {
-    let mut space = Space::new(true, json!({}));
-    let porto = space.learn("I moved to Porto in May.", "episodic", "Porto");
-    let (id, _) = space.scenes(10 * SECOND);
-    space.complete(&id, &answer(json!([create("porto", "Moved.", &porto)])));
-    space.tick(0);
-    space.one("l3-persona");
-    space.crash();
-    space.tick(0);
-    let failures = [
-        Outcome::Failed("no route".into()),
-        Outcome::Text(LlmAnswer { text: "I would rather not.".into(), ..LlmAnswer::default() }),
-        Outcome::Text(LlmAnswer { text: space::profile("Lives in Porto.", "a_0000000000000000"), ..LlmAnswer::default() }),
-        Outcome::Text(LlmAnswer { text: space::profile(&"x".repeat(3_000), &porto), ..LlmAnswer::default() }),
-        Outcome::Text(LlmAnswer { text: json!({"sections": []}).to_string(), ..LlmAnswer::default() }),
-    ];
-    for failure in failures {
-        let (id, _) = space.one("l3-persona");
-        assert!(space.engine.complete(&id, failure, space.at).expect("taken"));
-        assert_eq!(space.file("persona.md"), None);
-        space.tick(3_600 * SECOND);
-    }
-    let status = space.engine.status().expect("status");
-    assert!(status.contains("\"dead\":1"), "{status}");
-    assert!(space.asked().is_empty(), "a dead batch waits");
-    space.crash();
-    space.tick(0);
-    assert!(space.asked().is_empty(), "a restart does not revive it by itself");
-    space.engine.retry("l3", space.at).expect("retried");
-    space.tick(0);
-    let (id, _) = space.asked().pop().expect("it is asked again");
-    space.complete(&id, &space::profile("Lives in Porto.", &porto));
-    assert!(space.file("persona.md").expect("the file").contains("Lives in Porto."));
-}
-
-#[test]
 fn a_scene_of_exactly_the_limit_fits() {
     let mut space = Space::new(true, json!({}));
     let porto = space.learn("I moved to Porto in May.", "episodic", "Porto");
@@ -498,4 +384,30 @@ fn a_scene_of_exactly_the_limit_fits() {
     space.complete(&id, &answer(json!([create("p", &"x".repeat(1_500 - frame), &porto)])));
     let file = space.file("scenes/p.md").expect("exactly the limit fits");
     assert_eq!(file.split_once("END-----\n\n").expect("a header").1.trim_end().chars().count(), 1_500);
+}
+
+#[test]
+fn a_full_batch_does_not_wait_for_the_floor_and_what_is_left_does() {
+    let mut space = Space::new(true, json!({}));
+    let records: Vec<String> = (0..85)
+        .map(|index| {
+            let text = format!("The user owns bicycle number {index}.");
+            json!({"record": "atom", "id": format!("x{index}"), "session": "s", "kind": "persona", "text": text, "priority": 80}).to_string()
+        })
+        .collect();
+    space.engine.import(&Scope::default(), &records.join("\n"), false, space.at).expect("imported");
+    let (id, request) = space.scenes(10 * SECOND);
+    assert!(request.prompt.contains("bicycle number 39.") && !request.prompt.contains("bicycle number 40."), "a batch takes forty");
+    let first = space.atom("The user owns bicycle number 0.");
+    space.complete(&id, &answer(json!([create("bicycles", "Owns bicycles.", &first)])));
+    let (id, request) = space.scenes(0);
+    assert!(request.prompt.contains("bicycle number 40.") && request.prompt.contains("bicycle number 79.") && !request.prompt.contains("bicycle number 80."));
+    let last = space.at;
+    space.complete(&id, &answer(json!([update("bicycles.md", json!([{"text": "Owns many bicycles.", "atoms": [first]}]))])));
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    space.complete(&id, &profile("Owns bicycles.", &first));
+    assert_eq!(space.deadline(0), Some(last + 900 * SECOND));
+    let (_, request) = space.scenes(900 * SECOND);
+    assert!(request.prompt.contains("bicycle number 84."));
 }
