@@ -72,9 +72,10 @@ pub(crate) fn read_dir(dir: &Path, zone: &TimeZone, sink: &mut dyn Sink) -> Resu
 fn messages(dir: &Path, zone: &TimeZone, database: &Database, sink: &mut dyn Sink, report: &mut Report) -> Result<BTreeMap<String, String>> {
     let cursors = files::cursors(dir, zone, sink)?;
     // Rows without a line of their own: what is left of these when all lines were read.
-    let mut rows: BTreeMap<(&str, &str, &str), VecDeque<&L0Line>> = BTreeMap::new();
+    let said = |line: &L0Line| (line.session.clone(), line.role.clone(), line.text.clone());
+    let mut rows: BTreeMap<(String, String, String), VecDeque<&L0Line>> = BTreeMap::new();
     for row in &database.messages {
-        rows.entry((&row.session, &row.role, &row.text)).or_default().push_back(row);
+        rows.entry(said(row)).or_default().push_back(row);
     }
     let mut ids = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -84,8 +85,7 @@ fn messages(dir: &Path, zone: &TimeZone, database: &Database, sink: &mut dyn Sin
             repeated += 1;
             continue;
         }
-        let row = rows.get_mut(&(line.session.as_str(), line.role.as_str(), line.text.as_str())).and_then(VecDeque::pop_front);
-        if let Some(row) = row {
+        if let Some(row) = rows.get_mut(&said(&line)).and_then(VecDeque::pop_front) {
             ids.insert(row.id.clone(), line.id.clone());
             // Only the rows of v3 say whose a message is.
             line.scope = line.scope.or_else(|| row.scope.clone());

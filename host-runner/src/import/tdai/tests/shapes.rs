@@ -96,6 +96,7 @@ pub fn v1(dir: &Path) {
 
 /// Makes a directory of v3: scopes, a server's tables, profiles by scope.
 pub fn v3(dir: &Path) {
+    fs::create_dir_all(dir).expect("writable");
     let db = database(&dir.join("vectors.db"), ", team_id TEXT DEFAULT 'default', user_id TEXT DEFAULT 'default', agent_id TEXT DEFAULT 'default'");
     db.execute_batch(
         "INSERT INTO l0_conversations VALUES ('l0_a', 's', 's', 'user', 'Hello', '2026-06-01T02:03:04Z', 1780279384000, 'blue', 'kim', 'coder');
