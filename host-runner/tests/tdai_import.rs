@@ -66,7 +66,9 @@ fn a_v1_directory_moves_in_and_its_memories_are_recalled_with_their_evidence() {
     let (exit, persona) = strata(&data, &["persona"]);
     assert!(exit == 0 && persona["items"][0]["text"].as_str().is_some_and(|text| text.contains("Keeps bees.")), "{persona}");
     let (_, scenes) = strata(&data, &["scenes"]);
-    assert!(scenes.to_string().contains("Beekeeping"), "{scenes}");
+    let scene = &scenes["items"][0];
+    assert_eq!(scene["path"], "scenes/bees.md");
+    assert!(scene["text"].as_str().is_some_and(|text| text.contains("Two hives.")), "what came is kept where the rules add to it: {scenes}");
 
     let (_, again) = strata(&data, &["import", "--from", "tdai", old]);
     for kind in ["message", "atom", "scene", "persona"] {

@@ -116,7 +116,12 @@ impl Space {
 
     pub fn file(&self, path: &str) -> Option<String> {
         let text = disk::read_all(&self.disk, path).ok().map(|bytes| String::from_utf8(bytes).expect("text"));
-        self.engine.step(json!({"call": "file", "with": {"path": path}, "expect": text}));
+        // An export holds the ledger with prompts and schemas, which change without its shape.
+        let expect = match text.as_ref().and_then(|text| text.lines().next()) {
+            Some(first) if path.starts_with("exports/") => json!({"$contains": first}),
+            _ => json!(text),
+        };
+        self.engine.step(json!({"call": "file", "with": {"path": path}, "expect": expect}));
         text
     }
 
