@@ -7,12 +7,13 @@
 use serde_json::json;
 use std::rc::Rc;
 use std::time::{Duration, Instant as Clock};
-use strata_core::contract::{Abilities, EndEvent, LlmAnswer, Message, Outcome, Outgoing, Scope};
+use strata_core::contract::{Abilities, EndEvent, LlmAnswer, Message, Outcome, Outgoing, PromptEvent, Scope};
 use strata_core::disk::StdDisk;
 use strata_core::engine::{Engine, Models};
 
 const SIZES: &[u64] = &[1_000, 10_000, 100_000];
 const BATCHES: u64 = 20;
+const OPENINGS: usize = 9;
 const START: u64 = 1_780_000_000_000;
 
 /// Returns a sentence of eight words, common ones often and rare ones seldom, as in real texts.
@@ -28,6 +29,11 @@ fn sentence(seed: u64) -> String {
         words.push(format!("w{}", rank * 7 + state % 7));
     }
     format!("The user {}.", words.join(" "))
+}
+
+fn median(times: &mut [Duration]) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64() * 1000.0
 }
 
 #[test]
@@ -74,12 +80,35 @@ fn batch_and_open() {
             spent.push(clock.elapsed());
         }
         engine.close(at).expect("closes");
-        let clock = Clock::now();
-        let engine = open();
-        let opening = clock.elapsed();
-        engine.close(at).expect("closes");
-        spent.sort();
-        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
-        println!("{size} atoms: a batch of 3 atoms {:.1} ms (median of {BATCHES}), opening {:.1} ms", ms(spent[spent.len() / 2]), ms(opening));
+        let mut opened = [Duration::ZERO; OPENINGS];
+        let mut ticked = [Duration::ZERO; OPENINGS];
+        let mut recalled = [Duration::ZERO; OPENINGS];
+        let mut told = [Duration::ZERO; OPENINGS];
+        for opening in 0..OPENINGS {
+            at += 60_000;
+            let clock = Clock::now();
+            let mut engine = open();
+            opened[opening] = clock.elapsed();
+            let clock = Clock::now();
+            engine.tick(at, models.clone()).expect("ticks");
+            ticked[opening] = clock.elapsed();
+            let event =
+                PromptEvent { scope: Scope { session: "new".into(), ..Scope::default() }, prompt: sentence(opening as u64), at, ..PromptEvent::default() };
+            let clock = Clock::now();
+            engine.before_prompt_build(&event).expect("recalls");
+            recalled[opening] = clock.elapsed();
+            let clock = Clock::now();
+            engine.status().expect("status");
+            told[opening] = clock.elapsed();
+            engine.close(at).expect("closes");
+        }
+        println!(
+            "{size} atoms: a batch of 3 atoms {:.1} ms (median of {BATCHES}); opening {:.1} ms, then the first tick {:.1} ms, the first recall {:.1} ms, status {:.1} ms (medians of {OPENINGS})",
+            median(&mut spent),
+            median(&mut opened),
+            median(&mut ticked),
+            median(&mut recalled),
+            median(&mut told),
+        );
     }
 }
