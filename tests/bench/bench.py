@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`make bench`: recall's speed, size and cost of writing beside what can be installed, in one run on one machine.
 
-    bench.py --ours BINARY [--node DIR] [--work DIR] [--corpora DIR] [--sizes 1000,10000,100000] [--million] [--write FILE]
+    bench.py --ours BINARY [--node DIR] [--work DIR] [--corpora DIR] [--sizes 1000,10000,100000] [--million]
+             [--parts long,sizes,turns] [--peers Fts5,...] [--write FILE]
 
 Everything runs on one CPU. Each peer gets the same texts and the same vectors; see peers.py. Times are what a process
 computed (all its threads, user and system), because a clock on a shared machine shows the neighbours; figures are medians
@@ -145,6 +146,8 @@ class Bench:
             ("hybrid", peers.Lance, "at least 10" if large else ""),
             ("hybrid", peers.Mem0, "at least 10" if large else ""),
         ):
+            if self.options.peers and make.__name__ not in self.options.peers:
+                continue
             try:
                 peer, built_ms, times, _ = self.peer(make, texts, vectors)
             except Exception as error:  # noqa: BLE001 - a peer that fails is reported, not hidden
@@ -243,6 +246,7 @@ def main():
     parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",") if size], default=[1000, 10_000, 100_000])
     parser.add_argument("--million", action="store_true")
     parser.add_argument("--parts", default="long,sizes,turns", help="what to measure")
+    parser.add_argument("--peers", type=lambda text: text.split(","), help="only these, as peers.py names them")
     parser.add_argument("--write", type=pathlib.Path)
     options = parser.parse_args()
     bench = Bench(options)
@@ -262,8 +266,9 @@ def main():
     print(text)
     if options.write:
         page = options.write.read_text()
-        before, _, rest = page.partition(BEGIN)
-        options.write.write_text(before + text + rest.partition(END)[2])
+        before, mark, rest = page.partition(BEGIN)
+        # A page without the marks gets the table at its end.
+        options.write.write_text(before + text + rest.partition(END)[2] if mark else f"{page.rstrip()}\n\n{text}\n")
     if not options.work:
         shutil.rmtree(bench.work, ignore_errors=True)
 
