@@ -31,7 +31,8 @@ fn outcome<T>(result: &Result<T>, expect: impl FnOnce(&T) -> Value) -> Value {
     }
 }
 
-/// Returns what a document must say: all of it, but for sizes of files, and what every question of a layer says.
+/// Returns what a document must say: all of it, but for sizes of files, the schema's version, and what every question
+/// of a layer says.
 fn document(text: &str) -> Value {
     let mut value: Value = serde_json::from_str(text).expect("a document is JSON");
     for call in value.get_mut("calls").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -40,8 +41,8 @@ fn document(text: &str) -> Value {
         }
     }
     if let Some(members) = value.as_object_mut() {
-        for size in ["bytes", "database-bytes"] {
-            members.remove(size);
+        for name in ["bytes", "database-bytes", "schema-version"] {
+            members.remove(name);
         }
         if let Some(searched) = members.get_mut("searched").and_then(Value::as_object_mut) {
             searched.retain(|name, _| name == "found");
