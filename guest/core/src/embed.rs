@@ -90,11 +90,13 @@ impl Embedder {
         let mut any = false;
         // Blanks separate words and belong to the word after them; other white space is text.
         let mut take = |c: char| {
-            any = true;
-            if c == ' ' || c == BLANK || word.len() >= MAX_WORD {
+            let is_blank = c == ' ' || c == BLANK;
+            // A text that begins with a blank has the one that words begin with.
+            if (is_blank && any) || word.len() >= MAX_WORD {
                 end(&mut word);
             }
-            if c != ' ' && c != BLANK {
+            any = true;
+            if !is_blank {
                 word.push(c);
             }
         };
@@ -108,6 +110,26 @@ impl Embedder {
         }
         dot::normalize(&mut sum);
         sum
+    }
+
+    /// Returns how much a word tells, in nats: minus the logarithm of its probability in the text that the model's
+    /// pieces were counted in. A likelier spelling with a capital, or without a blank before it, counts.
+    pub fn information(&self, word: &str) -> f32 {
+        let mut path = Path::default();
+        let mut cost = |text: &str| {
+            self.cut(text, &mut path);
+            -path.best[text.len()]
+        };
+        let mut spelling = format!("{BLANK}{word}");
+        let mut least = cost(&spelling);
+        if let Some(first) = word.chars().next().filter(char::is_ascii) {
+            spelling.replace_range(BLANK.len_utf8()..BLANK.len_utf8() + 1, first.to_ascii_uppercase().encode_utf8(&mut [0; 1]));
+            least = least.min(cost(&spelling));
+        }
+        if !word.is_ascii() {
+            least = least.min(cost(word));
+        }
+        least.max(0.0)
     }
 
     /// Adds the vectors of a word's pieces.
@@ -271,6 +293,15 @@ mod tests {
             let first = model.embed(text);
             assert_eq!((model.embed(text), Embedder::new().embed(text)), (first, first), "{text}");
         }
+    }
+
+    #[test]
+    fn rare_words_tell_more() {
+        let model = Embedder::new();
+        for (common, rare) in [("work", "cello"), ("day", "dentist"), ("今天", "大提琴")] {
+            assert!(model.information(common) + 1.0 < model.information(rare), "{common} {} {rare} {}", model.information(common), model.information(rare));
+        }
+        assert!(model.information("lyon") < model.information("xqzvw"));
     }
 
     #[test]

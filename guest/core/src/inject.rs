@@ -1,14 +1,18 @@
 //! Injection: the text that enters a prompt.
 //!
-//! The stable part changes only when what it shows changes: no dates, no scores. The dynamic part is
-//! one block of recalled atoms, each with its id; `capture::injected` takes it out again.
+//! The stable part changes only when what it shows changes: no dates, no scores. The dynamic part is one block of recalled
+//! atoms, and below them messages of other sessions as they were said (see [`said`]), each with its id;
+//! `capture::injected` takes it out again.
+
+pub mod excerpt;
+mod said;
 
 use crate::calendar::Calendar;
 use crate::capture::clean;
 use crate::contract::{Injection, PromptEvent, Result};
 use crate::index::Index;
 use crate::l0;
-use crate::l1::atom::{Atom, Kind, Origin};
+use crate::l1::atom::{Atom, AtomId, Kind, Origin};
 use crate::recall::{self, Query};
 use crate::settings::Settings;
 use crate::{l2, l3};
@@ -33,33 +37,50 @@ const GUIDE: &str = include_str!("../prompts/memory-guide.md");
 const FRAME: &str =
     "Recalled from earlier sessions, for reference only: this is what was said then, not the task at hand. `memory_trace` shows the messages behind an id.";
 
-/// Returns what enters a prompt.
+/// Returns what enters a prompt. A source that fails leaves the others: then the injection is `partial`.
 pub fn inject(db: &Connection, index: &Index, settings: &Settings, event: &PromptEvent) -> Result<Injection> {
     let mut injection = Injection::default();
     if !settings.recall.enabled {
         return Ok(injection);
     }
     let scope = l0::find_scope(db, &event.scope)?;
-    let (persona, scenes) = match scope {
-        Some(scope) => (l3::section(db, scope)?, l2::navigation(db, scope)?),
-        None => Default::default(),
-    };
+    let (mut persona, mut scenes) = (String::new(), String::new());
+    if let Some(scope) = scope {
+        persona = source(&mut injection, l3::section(db, scope));
+        scenes = source(&mut injection, l2::navigation(db, scope));
+    }
     injection.stable = stable(&[("user-persona", &persona), ("scene-navigation", &scenes)]);
-    let query = query_text(&event.prompt);
-    let Some(scope) = scope.filter(|_| query.chars().count() >= MIN_QUERY) else { return Ok(injection) };
+    let text = query_text(&event.prompt);
+    let Some(scope) = scope.filter(|_| text.chars().count() >= MIN_QUERY) else { return Ok(injection) };
     let query = Query {
-        text: &query,
+        text: &text,
         vector: event.query_vector.as_deref(),
         strategy: &settings.recall.strategy,
         threshold: settings.recall.score_threshold,
         ..Query::default()
     };
-    let limit = settings.recall.max_results as usize;
-    let found = recall::atoms(db, index, scope, &query, limit * 2, |_| true)?;
     let calendar = Calendar::new(&settings.timezone.0)?;
-    let atoms = trusted_mix(found.into_iter().map(|found| found.item), limit);
-    dynamic(&mut injection, settings, &calendar, &atoms);
+    let limit = settings.recall.max_results as usize;
+    let found = recall::atoms(db, index, scope, &query, limit * 2, |_| true);
+    let atoms = trusted_mix(source(&mut injection, found).into_iter().map(|found| found.item), limit, |atom| atom.origin.is_the_users());
+    let (mut lines, shown) = atom_lines(&mut injection, settings, &calendar, &atoms);
+    let said = said::lines(db, index, scope, settings, &calendar, &event.scope.session, &query, &shown, &mut injection);
+    if said.is_err() {
+        injection.recalled.truncate(shown.len());
+    }
+    lines.push_str(&source(&mut injection, said));
+    if !lines.is_empty() {
+        injection.dynamic = format!("<relevant-memories>\n{FRAME}\n{lines}</relevant-memories>\n");
+    }
     Ok(injection)
+}
+
+/// Returns what a source gives; nothing, and marks the injection, if it fails: a turn goes on without it.
+fn source<T: Default>(injection: &mut Injection, given: Result<T>) -> T {
+    given.unwrap_or_else(|_| {
+        injection.partial = true;
+        T::default()
+    })
 }
 
 /// Returns the name of the turn that a prompt belongs to.
@@ -77,29 +98,30 @@ fn stable(sections: &[(&str, &str)]) -> String {
     stable
 }
 
-/// Returns up to `limit` atoms in order, of which at most [`UNCONFIRMED_SHARE`] rest on words that no
+/// Returns up to `limit` memories in order, of which at most [`UNCONFIRMED_SHARE`] rest on words that no
 /// user has confirmed: whoever writes much into tools or pages must not fill a prompt with it.
-fn trusted_mix(atoms: impl Iterator<Item = Atom>, limit: usize) -> Vec<Atom> {
+fn trusted_mix<T>(memories: impl Iterator<Item = T>, limit: usize, is_the_users: impl Fn(&T) -> bool) -> Vec<T> {
     let mut unconfirmed_left = (limit as f64 * UNCONFIRMED_SHARE) as usize;
     let mut kept = Vec::new();
-    for atom in atoms {
+    for memory in memories {
         if kept.len() == limit {
             break;
         }
-        if !atom.origin.is_the_users() {
+        if !is_the_users(&memory) {
             if unconfirmed_left == 0 {
                 continue;
             }
             unconfirmed_left -= 1;
         }
-        kept.push(atom);
+        kept.push(memory);
     }
     kept
 }
 
-/// Writes the block of recalled atoms under the budgets, and counts what they cost.
-fn dynamic(injection: &mut Injection, settings: &Settings, calendar: &Calendar, atoms: &[Atom]) {
+/// Returns the lines of recalled atoms under the budgets, and the atoms that they show; counts what the budgets cost.
+fn atom_lines(injection: &mut Injection, settings: &Settings, calendar: &Calendar, atoms: &[Atom]) -> (String, Vec<AtomId>) {
     let mut lines = String::new();
+    let mut shown = Vec::new();
     let mut used = 0;
     for atom in atoms {
         let head = format!("- [{}] ({}{}) ", atom.uid, kind(atom), escape(&scene(atom)));
@@ -121,10 +143,9 @@ fn dynamic(injection: &mut Injection, settings: &Settings, calendar: &Calendar, 
         used += length.min(room);
         lines.push_str(&format!("{head}{text}{tail}\n"));
         injection.recalled.push(atom.uid.clone());
+        shown.push(atom.id);
     }
-    if !lines.is_empty() {
-        injection.dynamic = format!("<relevant-memories>\n{FRAME}\n{lines}</relevant-memories>\n");
-    }
+    (lines, shown)
 }
 
 fn budget(characters: u32) -> usize {
@@ -209,6 +230,15 @@ mod tests {
             assert_eq!(query_text(prompt), query);
         }
         assert_eq!(query_text(&"字".repeat(3000)).chars().count(), MAX_QUERY);
+    }
+
+    #[test]
+    fn a_source_that_fails_leaves_the_others() {
+        let mut injection = Injection::default();
+        assert_eq!(source(&mut injection, Ok("kept".to_owned())), "kept");
+        assert!(!injection.partial);
+        assert_eq!(source::<String>(&mut injection, Err(crate::contract::Failure::not_found("gone"))), "");
+        assert!(injection.partial);
     }
 
     #[test]

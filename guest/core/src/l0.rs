@@ -138,7 +138,7 @@ pub fn session(tx: &Transaction<'_>, scope: ScopeId, name: &str, at: Instant) ->
 /// Returns the row of a session, if it is there.
 pub fn find_session(db: &Connection, scope: ScopeId, name: &str) -> Result<Option<SessionId>> {
     db.prepare_cached("SELECT id FROM sessions WHERE scope = ?1 AND name = ?2")
-        .and_then(|mut query| query.query_row(params![scope.0, name], |row| row.get(0)).optional())
+        .and_then(|mut query| query.query_row(params![scope.0, part(name).unwrap_or_default()], |row| row.get(0)).optional())
         .map(|id| id.map(SessionId))
         .map_err(failure)
 }

@@ -47,6 +47,7 @@ pub mod retention;
 pub mod embed;
 pub mod index;
 pub mod text;
+pub mod vectors;
 
 pub mod inject;
 pub mod recall;

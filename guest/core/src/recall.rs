@@ -4,12 +4,14 @@
 //! and read.
 
 pub mod rank;
+pub mod relevance;
 
 use crate::contract::{Instant, Result};
 use crate::index::{Index, Kind};
 use crate::l0::{self, Message, MessageId, ScopeId, SessionId};
 use crate::l1::atom::{self, Atom, AtomId};
 use crate::store::failure;
+use crate::vectors;
 use rank::{Ask, Ranked, Strategy};
 use rusqlite::{Connection, params};
 
@@ -39,18 +41,38 @@ pub struct Query<'a> {
     pub believed_at: Option<Instant>,
     /// What was true at this time; what is believed to be true now if absent.
     pub true_at: Option<Instant>,
-    /// Confidence below which an atom is left out, 0 to 1. A message is found by its neighbours too: messages
-    /// are left out only if none is this sure.
+    /// How sure it must be, 0 to 1, that something belongs to the text; nothing is found if nothing is this sure.
     pub threshold: f32,
+    /// Somebody asks for a search: the text is known to be about memory, and the floor is lower.
+    pub sought: bool,
     /// Only messages of this session.
     pub session: Option<SessionId>,
 }
 
+/// How much less sure what comes beside something sure may be, in nats of odds: of atoms, which stand alone, and of
+/// messages, which their neighbours make sense of.
+const ATOM_SLACK: f32 = 1.0;
+const MESSAGE_SLACK: f32 = 2.0;
+
+/// How much likelier a search that somebody asks for has an answer than a prompt that nobody meant for a search, in nats
+/// of odds.
+const SOUGHT: f32 = 2.0;
+
 impl Query<'_> {
-    /// Returns the confidence below which nothing is found. A word in common is a word in common: a search by
-    /// keywords alone has no floor.
-    fn floor(&self) -> f32 {
-        if self.strategy == "keyword" { 0.0 } else { self.threshold }
+    /// Returns the confidence that something must have, and the one that is enough beside it.
+    fn floors(&self, kind: Kind) -> (f32, f32) {
+        if !self.sought {
+            let slack = if kind == Kind::Atoms { ATOM_SLACK } else { MESSAGE_SLACK };
+            return (self.threshold, relevance::lowered(self.threshold, slack));
+        }
+        let floor = relevance::lowered(self.threshold, SOUGHT);
+        match (self.strategy, kind) {
+            // Who searches by keyword looks for a word, whatever else there is.
+            ("keyword", _) => (0.0, 0.0),
+            (_, Kind::Atoms) => (floor, floor),
+            // A message is found by what was said around it too: all are shown, in order, unless nothing is near.
+            (_, Kind::Messages) => (relevance::lowered(floor, SOUGHT + MESSAGE_SLACK), 0.0),
+        }
     }
 
     /// Returns how many rows to rank, and if too few of them pass, how many then.
@@ -77,31 +99,13 @@ pub fn atoms(db: &Connection, index: &Index, scope: ScopeId, query: &Query<'_>, 
     let (filter, instants) = belief(query);
     let sql = format!("SELECT 1 FROM atoms WHERE id = ?1 AND scope = ?2 AND ?3 = ?3 AND {filter}");
     let mut is_believed = db.prepare_cached(&sql).map_err(failure)?;
-    let mut found = Vec::new();
-    for wanted in query.rounds(limit) {
-        found.clear();
-        let ranked = ranked(db, index, Kind::Atoms, scope, query, limit, wanted)?;
-        let is_all = ranked.len() < wanted;
-        for ranked in ranked {
-            if ranked.confidence < query.floor() {
-                continue;
-            }
-            if !is_believed.exists(params![ranked.row, scope.0, 0, instants[0], instants[1]]).map_err(failure)? {
-                continue;
-            }
-            let atom = atom::by_id(db, AtomId(ranked.row))?;
-            if keep(&atom) {
-                found.push(Found { item: atom, score: f64::from(ranked.score), confidence: f64::from(ranked.confidence) });
-                if found.len() == limit {
-                    break;
-                }
-            }
+    let mut read = |row| {
+        if !is_believed.exists(params![row, scope.0, 0, instants[0], instants[1]]).map_err(failure)? {
+            return Ok(None);
         }
-        if found.len() == limit || is_all {
-            break;
-        }
-    }
-    Ok(found)
+        Ok(Some(atom::by_id(db, AtomId(row))?).filter(|atom| keep(atom)))
+    };
+    select(query, limit, Kind::Atoms, |wanted| ranked(db, index, Kind::Atoms, scope, query, limit, wanted), &mut read)
 }
 
 /// Returns up to `limit` messages that belong to a query and pass `keep`, best first.
@@ -113,22 +117,41 @@ pub fn messages(
     limit: usize,
     keep: impl Fn(&Message) -> bool,
 ) -> Result<Vec<Found<Message>>> {
+    let mut read = |row| Ok(Some(l0::message(db, MessageId(row))?).filter(|message| keep(message)));
+    select(query, limit, Kind::Messages, |wanted| ranked(db, index, Kind::Messages, scope, query, limit, wanted), &mut read)
+}
+
+/// Reads up to `limit` of what is ranked, in order: what is as sure as the second floor, if something that can be read is
+/// as sure as the first.
+fn select<T>(
+    query: &Query<'_>,
+    limit: usize,
+    kind: Kind,
+    rank: impl Fn(usize) -> Result<Vec<Ranked>>,
+    read: &mut impl FnMut(i64) -> Result<Option<T>>,
+) -> Result<Vec<Found<T>>> {
+    let (floor, beside) = query.floors(kind);
     let mut found = Vec::new();
     for wanted in query.rounds(limit) {
         found.clear();
-        let ranked = ranked(db, index, Kind::Messages, scope, query, limit, wanted)?;
-        if ranked.iter().all(|ranked| ranked.confidence < query.floor()) {
-            break;
-        }
+        let mut is_sure = false;
+        let ranked = rank(wanted)?;
         let is_all = ranked.len() < wanted;
         for ranked in ranked {
-            let message = l0::message(db, MessageId(ranked.row))?;
-            if keep(&message) {
-                found.push(Found { item: message, score: f64::from(ranked.score), confidence: f64::from(ranked.confidence) });
-                if found.len() == limit {
-                    break;
+            let (room, sure) = (found.len() < limit, ranked.confidence >= floor);
+            if is_sure && !room {
+                break;
+            }
+            if (room && ranked.confidence >= beside) || (sure && !is_sure) {
+                let Some(item) = read(ranked.row)? else { continue };
+                is_sure |= sure;
+                if room {
+                    found.push(Found { item, score: f64::from(ranked.score), confidence: f64::from(ranked.confidence) });
                 }
             }
+        }
+        if !is_sure {
+            found.clear();
         }
         if found.len() == limit || is_all {
             break;
@@ -148,9 +171,13 @@ fn ranked(db: &Connection, index: &Index, kind: Kind, scope: ScopeId, query: &Qu
             _ => Strategy::Hybrid,
         },
         wanted,
+        by_host: match (query.vector, query.strategy) {
+            (None, _) | (_, "keyword") => Vec::new(),
+            (Some(vector), _) => vectors::cosines(db, kind, vector)?,
+        },
     };
     let mut ranked = index.with(db, kind, |loaded| rank::rank(loaded, db, index.embedder(), &ask))?;
-    if ask.strategy == Strategy::Vector {
+    if ask.strategy == Strategy::Vector && ask.by_host.is_empty() {
         rescore(db, index, kind, query.text, &mut ranked, limit * RESCORED)?;
     }
     Ok(ranked)

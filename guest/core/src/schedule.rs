@@ -8,7 +8,7 @@ use crate::l0::{ScopeId, SessionId};
 use crate::settings::Pipeline;
 use crate::store::failure;
 use crate::work::{self, Batch, Job};
-use crate::{l1, l2, l3, offload, settings};
+use crate::{l1, l2, l3, offload, settings, vectors};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 /// Steps of slow work that one tick starts; more makes the next tick due at once.
@@ -40,6 +40,7 @@ pub fn tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
     next.at(l2_tick(job)?);
     next.at(l3_tick(job)?);
     next.at(offload_tick(job)?);
+    next.at(vectors::tick(job)?);
     Ok(next.0)
 }
 

@@ -159,7 +159,13 @@ pub struct Recall {
     pub max_chars_per_memory: u32,
     /// Bound on all memories of a prompt, in characters; 0 for none.
     pub max_total_recall_chars: u32,
-    /// Relevance below which a memory is left out, 0 to 1.
+    /// Messages of other sessions that a prompt gets as they were said, below the memories; 0 turns them off.
+    pub max_messages: u32,
+    /// Bound on one such message, in characters; 0 for none. Of a longer one the fitting passage is shown.
+    pub max_chars_per_message: u32,
+    /// Bound on all such messages of a prompt, in characters; 0 for none.
+    pub max_total_message_chars: u32,
+    /// How sure it must be that a memory belongs to a prompt, 0 to 1; beside one that is, others may be a little less so.
     pub score_threshold: f32,
     /// `keyword`, `vector` (the reference's `embedding`) or `hybrid`.
     pub strategy: String,
@@ -174,6 +180,9 @@ impl Default for Recall {
             max_results: 5,
             max_chars_per_memory: 0,
             max_total_recall_chars: 0,
+            max_messages: 5,
+            max_chars_per_message: 300,
+            max_total_message_chars: 1200,
             score_threshold: 0.3,
             strategy: "hybrid".into(),
             timeout_ms: 5000,

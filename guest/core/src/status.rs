@@ -4,7 +4,7 @@ use crate::contract::Result;
 use crate::engine::Models;
 use crate::settings::Settings;
 use crate::store::{SCHEMA_VERSION, failure};
-use crate::{l1, retention, schedule, work};
+use crate::{l1, retention, schedule, vectors, work};
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
@@ -49,6 +49,7 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<V
                 |row| Ok(json!({"kept": row.get::<_, String>(0)?, "set-aside": row.get::<_, String>(1)?, "at": row.get::<_, i64>(2)?})),
             )?,
         },
+        "embedding": vectors::status(db)?,
         "forgotten": count("SELECT count(*) FROM forgotten")?,
         "retention": retention::last(db)?,
         "database-bytes": count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,

@@ -63,6 +63,11 @@ pub fn query_tokens(text: &str) -> Vec<String> {
     telling
 }
 
+/// Returns a memory without the words that all memories about a user begin with; they tell nothing of what it says.
+pub fn without_subject(text: &str) -> &str {
+    ["The user's ", "The user ", "用户的", "用户"].iter().find_map(|subject| text.strip_prefix(subject)).filter(|rest| !rest.is_empty()).unwrap_or(text)
+}
+
 /// Returns whether a character belongs to a script that writes without blanks between words.
 pub fn is_ideograph(c: char) -> bool {
     matches!(c as u32, 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)

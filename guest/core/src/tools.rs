@@ -210,6 +210,7 @@ fn query_of<'a>(text: &'a str, settings: &'a Settings, invocation: &'a Invocatio
         vector: invocation.query_vector.as_deref(),
         strategy: &settings.recall.strategy,
         threshold: settings.recall.score_threshold,
+        sought: true,
         ..Query::default()
     }
 }
@@ -248,6 +249,7 @@ pub fn search(db: &Connection, index: &Index, settings: &Settings, request: &Sea
         believed_at: request.believed_at,
         true_at: request.true_at,
         threshold: settings.recall.score_threshold,
+        sought: true,
         session: None,
     };
     let calendar = Calendar::new(&settings.timezone.0)?;

@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::l0::{ScopeId, SessionId};
 use crate::settings::Settings;
 use crate::store::failure;
-use crate::{l1, l2, l3, offload, schedule};
+use crate::{l1, l2, l3, offload, schedule, vectors};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 /// Attempts of one step before a batch is dead (the reference system retries five times).
@@ -154,6 +154,9 @@ pub fn start(job: &mut Job<'_>, batch: &Batch) -> Result<()> {
 
 /// Takes an answer. Returns false if the request is not in flight.
 pub fn complete(job: &mut Job<'_>, request_id: &str, outcome: &Outcome) -> Result<bool> {
+    if request_id.starts_with('e') {
+        return vectors::complete(job, request_id, outcome);
+    }
     let Some(request) = request_id.strip_prefix('r').and_then(|id| id.parse::<i64>().ok()) else { return Ok(false) };
     let asked: Option<(i64, String)> = job
         .tx
@@ -270,6 +273,7 @@ pub fn in_flight(db: &Connection, layer: &str) -> Result<u32> {
 
 /// Puts batches that a previous run had asked about back to due; returns how many.
 pub fn resume(tx: &Transaction<'_>) -> Result<u32> {
+    vectors::resume(tx)?;
     tx.execute("UPDATE requests SET state = 'abandoned', reason = 'the engine was closed' WHERE state = 'asked'", []).map_err(failure)?;
     let batches = tx.execute("UPDATE batches SET state = 'due' WHERE state = 'asked'", []).map_err(failure)?;
     Ok(u32::try_from(batches).unwrap_or(u32::MAX))

@@ -9,7 +9,10 @@ use super::{Kind, postings};
 use crate::contract::Result;
 use crate::embed::{self, Embedder, dot};
 use crate::store::failure;
-use crate::text::terms::{self, Term};
+use crate::text::{
+    self,
+    terms::{self, Term},
+};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Documents of a segment of level 0.
@@ -234,7 +237,7 @@ impl Entry {
             counts.extend_from_slice(&u16::try_from(same.len()).unwrap_or(u16::MAX).to_le_bytes());
         }
         let mut codes = [0_i8; embed::DIMENSIONS];
-        let scale = dot::quantize(&embedder.embed(&document.text), &mut codes);
+        let scale = dot::quantize(&embedder.embed(text::without_subject(&document.text)), &mut codes);
         let mut vector = Vec::with_capacity(super::VECTOR_BYTES);
         vector.extend_from_slice(&scale.to_le_bytes());
         vector.extend(codes.iter().map(|code| *code as u8));

@@ -6,7 +6,7 @@
 //! | part | what it says | weight |
 //! | --- | --- | --- |
 //! | words | BM25 of the document | 1 |
-//! | vector | cosine of the built-in embedder | 0.8 |
+//! | vector | cosine of the built-in embedder, or of the host's model | 0.8 |
 //! | near | BM25 of the document with one neighbour on each side: an answer follows its question | 0.5 |
 //! | around | the same with two | 0.3 |
 //! | session | BM25 of the whole session, as far as it is above the mean of the space's sessions | 1.35 |
@@ -17,6 +17,7 @@
 //! The weights are round figures at which no part can be left out without a loss, and whose changes by a
 //! fifth change recall by less than a point; `docs/benchmarks.md` has the table.
 
+use super::relevance::{self, Clue};
 use crate::contract::Result;
 use crate::embed::Embedder;
 use crate::index::matches::{B, Best, Bm25, K1, Matches};
@@ -26,7 +27,7 @@ use crate::text::clauses::clauses;
 use crate::text::dates::{self, Named};
 use crate::text::terms::{self, Term};
 use rusqlite::Connection;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What each part of the score weighs; see the head of this file.
 const VECTOR: f32 = 0.8;
@@ -71,7 +72,7 @@ pub enum Strategy {
 }
 
 /// What is asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ask<'a> {
     /// The row of the scope.
     pub scope: u32,
@@ -83,6 +84,8 @@ pub struct Ask<'a> {
     pub strategy: Strategy,
     /// How many results are wanted; more may come, for a caller who filters.
     pub wanted: usize,
+    /// Cosines by the host's model, by row; they take the place of the built-in ones where they are.
+    pub by_host: Vec<(i64, f32)>,
 }
 
 /// A document that was found.
@@ -92,8 +95,7 @@ pub struct Ranked {
     pub row: i64,
     /// The sum of the parts; larger is better, and only comparable within one query.
     pub score: f32,
-    /// How sure it is that the document belongs to the query, 0 to 1: the larger of the cosine and of the
-    /// share of a clause's information (idf) that the document's words hold.
+    /// How sure it is that the document belongs to the query, 0 to 1; see [`super::relevance`].
     pub confidence: f32,
 }
 
@@ -114,31 +116,82 @@ pub fn rank(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<
     }
     let mut scratch = std::mem::take(&mut index.scratch);
     let ranked = match ask.strategy {
-        Strategy::Keyword => by_words(index, db, ask, &mut scratch),
-        Strategy::Vector => Ok(by_vector(index, embedder, ask)),
+        Strategy::Keyword => by_words(index, db, embedder, ask, &mut scratch),
+        Strategy::Vector => by_vector(index, db, embedder, ask, &mut scratch),
         Strategy::Hybrid => hybrid(index, db, embedder, ask, &mut scratch),
     };
     index.scratch = scratch;
     ranked
 }
 
-fn by_words(index: &mut Loaded, db: &Connection, ask: &Ask<'_>, scratch: &mut Scratch) -> Result<Vec<Ranked>> {
-    let terms: BTreeSet<Term> = terms::terms(ask.text).into_iter().collect();
-    scratch.matches.read(index, db, &terms, MAX_TERMS, usize::MAX)?;
-    let weights = weights(index, &scratch.matches);
+fn by_words(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_>, scratch: &mut Scratch) -> Result<Vec<Ranked>> {
+    let (parts, weights) = parts(index, db, embedder, ask.text, &BTreeSet::new(), usize::MAX, scratch)?;
     let all: Vec<usize> = (0..weights.len()).collect();
-    let information = weights.iter().sum::<f32>().max(f32::MIN_POSITIVE);
     let found = scratch.matches.top(&all, &weights, bm25(index), &index.length, |doc| passes(index, ask, doc), ask.wanted);
-    Ok(found.into_iter().map(|(doc, score)| ranked(index, doc, score, score / information)).collect())
+    Ok(judged(index, ask, &parts, found, scratch))
 }
 
-fn by_vector(index: &Loaded, embedder: &Embedder, ask: &Ask<'_>) -> Vec<Ranked> {
-    let found = Codes::new(&embedder.embed(ask.text)).nearest(index, |doc| passes(index, ask, doc), ask.wanted);
-    found.into_iter().map(|(doc, cosine)| ranked(index, doc, cosine, cosine)).collect()
+fn by_vector(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_>, scratch: &mut Scratch) -> Result<Vec<Ranked>> {
+    let (parts, _) = parts(index, db, embedder, ask.text, &BTreeSet::new(), MAX_MATCHES, scratch)?;
+    let mut found = Codes::new(&embedder.embed(ask.text)).nearest(index, |doc| passes(index, ask, doc), ask.wanted);
+    if !ask.by_host.is_empty() {
+        let mut best = Best::new(ask.wanted);
+        for doc in (0..index.documents() as u32).filter(|doc| passes(index, ask, *doc)) {
+            best.offer(doc, by_host(index, ask, doc).unwrap_or(0.0));
+        }
+        found = best.done();
+    }
+    Ok(judged(index, ask, &parts, found, scratch))
 }
 
-fn ranked(index: &Loaded, doc: u32, score: f32, confidence: f32) -> Ranked {
-    Ranked { row: index.rows[doc as usize], score, confidence: confidence.clamp(0.0, 1.0) }
+/// Returns what the host's model says of a document, if it has said anything.
+fn by_host(index: &Loaded, ask: &Ask<'_>, doc: u32) -> Option<f32> {
+    let row = index.rows[doc as usize];
+    ask.by_host.binary_search_by_key(&row, |(row, _)| *row).ok().map(|place| ask.by_host[place].1)
+}
+
+/// Returns what was found with how sure that is, counting its words for it.
+fn judged(index: &Loaded, ask: &Ask<'_>, parts: &[Part], found: Vec<(u32, f32)>, scratch: &mut Scratch) -> Vec<Ranked> {
+    let docs: Vec<u32> = found.iter().map(|(doc, _)| *doc).collect();
+    let near = Near::read(index, &docs, scratch);
+    let judged = judge(index, ask, parts, &near, &BTreeSet::new(), found, scratch);
+    near.leave(scratch);
+    judged
+}
+
+/// Returns documents and their scores with how sure it is of each that it belongs to the query; the order stays.
+fn judge(index: &Loaded, ask: &Ask<'_>, parts: &[Part], near: &Near, voices: &BTreeSet<u32>, scored: Vec<(u32, f32)>, scratch: &Scratch) -> Vec<Ranked> {
+    let in_scope: u32 = index.sessions.iter().filter(|session| session.scope == ask.scope).map(|session| session.documents).sum();
+    let chances = in_scope as usize * parts.len();
+    let mean = index.total_length as f32 / index.live.max(1) as f32;
+    // What a host's model gives to anything is its background, and says nothing.
+    let background = ask.by_host.iter().map(|(_, cosine)| *cosine).sum::<f32>() / ask.by_host.len().max(1) as f32;
+    scored
+        .into_iter()
+        .map(|(doc, score)| {
+            let at = doc as usize;
+            let counts = near.counts(scratch, doc);
+            let norm = norm(index.length[at] as f32, mean);
+            let named = voices.contains(&index.voice[at]);
+            let host = by_host(index, ask, doc).map(|cosine| (cosine - background) / (1.0 - background).max(f32::EPSILON));
+            let mut sure = 0.0_f32;
+            for part in parts {
+                let (mut shared, mut held, mut all) = (0.0, 0.0, 0.0);
+                for clue in &part.clues {
+                    let count = clue.place.and_then(|place| counts.get(place)).map_or(0.0, |count| f32::from(*count));
+                    // Who says it need not say the own name.
+                    let share = if clue.named && named { 1.0 } else { saturated(count, norm).min(1.0) };
+                    shared += share * clue.information;
+                    held += share * clue.weight;
+                    all += clue.weight;
+                }
+                let cosine = part.codes.cosine(index, doc);
+                let cosine = host.map_or(cosine, |host| host.max(cosine));
+                sure = sure.max(relevance::confidence(shared, held / all.max(f32::MIN_POSITIVE), cosine, chances));
+            }
+            Ranked { row: index.rows[at], score, confidence: sure }
+        })
+        .collect()
 }
 
 /// A clause of the query, ready to be asked.
@@ -147,28 +200,68 @@ struct Part {
     terms: Vec<usize>,
     weight: f32,
     codes: Codes,
+    clues: Vec<PlacedClue>,
+}
+
+/// A word of a clause, for [`relevance`].
+struct PlacedClue {
+    /// Its place in the query's list of terms, if the index holds it.
+    place: Option<usize>,
+    /// It names a speaker.
+    named: bool,
+    information: f32,
+    /// Its idf in the space.
+    weight: f32,
+}
+
+/// Cuts a text into clauses and reads the documents of their terms, but for `names`; returns the clauses and what each term
+/// weighs.
+fn parts(
+    index: &mut Loaded,
+    db: &Connection,
+    embedder: &Embedder,
+    text: &str,
+    names: &BTreeSet<Term>,
+    most: usize,
+    scratch: &mut Scratch,
+) -> Result<(Vec<Part>, Vec<f32>)> {
+    let mut sentences: Vec<(Vec<Clue>, bool, &str)> = clauses(text)
+        .into_iter()
+        .map(|clause| (relevance::clues(embedder, clause.text), clause.question, clause.text))
+        .filter(|(clues, ..)| !clues.is_empty())
+        .collect();
+    if sentences.is_empty() {
+        sentences.push((Vec::new(), true, text));
+    }
+    let asks = sentences.iter().any(|(_, question, _)| *question);
+    let distinct: BTreeSet<Term> = sentences.iter().flat_map(|(clues, ..)| clues).map(|clue| clue.term).filter(|term| !names.contains(term)).collect();
+    scratch.matches.read(index, db, &distinct, MAX_TERMS, most)?;
+    let weights = weights(index, &scratch.matches);
+    let places: BTreeMap<Term, usize> = scratch.matches.terms.iter().enumerate().map(|(place, term)| (*term, place)).collect();
+    let unseen = idf(index.live as f32, 0.0);
+    let parts = sentences
+        .iter()
+        .map(|(clues, question, text)| {
+            let clues: Vec<PlacedClue> = clues
+                .iter()
+                .map(|clue| {
+                    let place = places.get(&clue.term).copied();
+                    let weight = place.map_or(unseen, |place| weights[place]);
+                    PlacedClue { place, named: names.contains(&clue.term), information: clue.information, weight }
+                })
+                .collect();
+            let mut terms: Vec<usize> = clues.iter().filter_map(|clue| clue.place).collect();
+            terms.sort_unstable();
+            Part { terms, weight: if asks && !question { ASIDE } else { 1.0 }, codes: Codes::new(&embedder.embed(text)), clues }
+        })
+        .collect();
+    Ok((parts, weights))
 }
 
 fn hybrid(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_>, scratch: &mut Scratch) -> Result<Vec<Ranked>> {
     let (text, dates) = without_dates(ask.text);
     let (voices, names) = voices(index, ask.text);
-    let mut sentences: Vec<(Vec<Term>, bool, &str)> =
-        clauses(&text).into_iter().map(|clause| (terms::terms(clause.text), clause.question, clause.text)).filter(|(terms, ..)| !terms.is_empty()).collect();
-    if sentences.is_empty() {
-        sentences.push((Vec::new(), true, &text));
-    }
-    let asks = sentences.iter().any(|(_, question, _)| *question);
-    let distinct: BTreeSet<Term> = sentences.iter().flat_map(|(terms, ..)| terms).filter(|term| !names.contains(term)).copied().collect();
-    scratch.matches.read(index, db, &distinct, MAX_TERMS, MAX_MATCHES)?;
-    let weights = weights(index, &scratch.matches);
-    let parts: Vec<Part> = sentences
-        .iter()
-        .map(|(terms, question, text)| {
-            let distinct: BTreeSet<Term> = terms.iter().copied().collect();
-            let terms = scratch.matches.terms.iter().enumerate().filter(|(_, term)| distinct.contains(term)).map(|(place, _)| place).collect();
-            Part { terms, weight: if asks && !question { ASIDE } else { 1.0 }, codes: Codes::new(&embedder.embed(text)) }
-        })
-        .collect();
+    let (parts, weights) = parts(index, db, embedder, &text, &names, MAX_MATCHES, scratch)?;
 
     sessions(index, ask, &parts, scratch);
     let excess = excess(index, ask, &mut scratch.sessions);
@@ -176,21 +269,24 @@ fn hybrid(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_
     let near = Near::read(index, &candidates, scratch);
     let around = around(index, &near, &parts, &candidates, scratch);
 
-    // The best of the clauses, and how sure the best document of the best clause is, by words and by vector.
+    // The best of the clauses.
     let mut words = vec![0.0; candidates.len()];
     let mut cosines = vec![0.0; candidates.len()];
-    let (mut sure_words, mut sure_cosine) = (0.0_f32, 0.0_f32);
     let bm25 = bm25(index);
     for part in &parts {
         let values: Vec<f32> = candidates.iter().map(|doc| near.words(*doc, scratch, &part.terms, &weights, bm25, index)).collect();
-        let largest = take_best(&mut words, &values, part.weight);
-        let information = part.terms.iter().map(|place| weights[*place]).sum::<f32>();
-        sure_words = sure_words.max(largest / information.max(f32::MIN_POSITIVE));
+        take_best(&mut words, &values, part.weight);
         let values: Vec<f32> = candidates.iter().map(|doc| part.codes.cosine(index, *doc)).collect();
-        sure_cosine = sure_cosine.max(take_best(&mut cosines, &values, part.weight));
+        take_best(&mut cosines, &values, part.weight);
+    }
+    if !ask.by_host.is_empty() {
+        // The host embeds the whole text: its cosines stand for all clauses.
+        for (cosine, doc) in cosines.iter_mut().zip(&candidates) {
+            *cosine = by_host(index, ask, *doc).unwrap_or(0.0);
+        }
     }
 
-    let mut scored: Vec<(f32, u32, f32)> = Vec::with_capacity(candidates.len());
+    let mut scored: Vec<(f32, u32)> = Vec::with_capacity(candidates.len());
     let words_scale = scale(&words);
     let cosines_scale = scale(&cosines);
     for (place, doc) in candidates.iter().enumerate() {
@@ -208,13 +304,13 @@ fn hybrid(index: &mut Loaded, db: &Connection, embedder: &Embedder, ask: &Ask<'_
         if !dates.is_empty() {
             score += TIME * dates::fit(&dates, u64::from(index.minute[at]) * 60_000);
         }
-        let confidence = (words * sure_words).max(cosine * sure_cosine);
-        scored.push((score, *doc, confidence));
+        scored.push((score, *doc));
     }
-    near.leave(scratch);
     scored.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     scored.truncate(ask.wanted);
-    Ok(scored.into_iter().map(|(score, doc, confidence)| ranked(index, doc, score, confidence)).collect())
+    let judged = judge(index, ask, &parts, &near, &voices, scored.into_iter().map(|(score, doc)| (doc, score)).collect(), scratch);
+    near.leave(scratch);
+    Ok(judged)
 }
 
 /// Returns the documents that are scored, in order: all of a small space; of a large one those that a part of the
@@ -315,9 +411,8 @@ fn fill(values: &mut Vec<f32>, length: usize) {
     values.resize(length, 0.0);
 }
 
-/// Raises each best value to a clause's value over its largest, times the clause's weight; returns the
-/// largest.
-fn take_best(best: &mut [f32], values: &[f32], weight: f32) -> f32 {
+/// Raises each best value to a clause's value over its largest, times the clause's weight.
+fn take_best(best: &mut [f32], values: &[f32], weight: f32) {
     let largest = values.iter().copied().fold(0.0, f32::max);
     if largest > 0.0 {
         let factor = weight / largest;
@@ -325,7 +420,6 @@ fn take_best(best: &mut [f32], values: &[f32], weight: f32) -> f32 {
             *best = best.max(value * factor);
         }
     }
-    largest
 }
 
 /// Returns what makes the largest value one.

@@ -2,8 +2,8 @@
 //!
 //! - Text is folded: NFKC (full-width forms, ligatures), lower case, accents dropped.
 //! - Words of letters are stemmed; words of grammar are dropped.
-//! - Numbers stay whole (`5.3.0`); a mixed identifier gives its parts and itself: `fooBar_baz` gives
-//!   `foo`, `bar`, `baz` and `foobarbaz`, `E0433` gives `0433` and `e0433`.
+//! - Numbers stay whole (`5.3.0`); a mixed identifier gives its parts, its names and itself: `fooBar_baz` gives
+//!   `foo`, `bar`, `baz`, `foobar` and `foobarbaz`, `E0433` gives `0433` and `e0433`.
 //! - Han, kana and hangul, which have no blanks, give overlapping pairs; Han single characters too.
 //! - A German text's long words give their beginnings and ends, for compounds.
 //! - An emoji is a term.
@@ -15,7 +15,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 /// Changes whenever [`each`] gives other terms; an index of another version is rebuilt.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Terms of one text that are given; what comes later is not searchable by keyword.
 pub const MAX_TERMS: usize = 50_000;
@@ -56,13 +56,18 @@ pub fn terms(text: &str) -> Vec<Term> {
 
 /// Calls `take` with each term of a text, in order, at most [`MAX_TERMS`] times.
 pub fn each(text: &str, mut take: impl FnMut(&str)) {
+    each_with_word(text, |term, _| take(term));
+}
+
+/// Calls `take` with each term of a text and the word, in lower case, that it stands for; as [`each`].
+pub fn each_with_word(text: &str, mut take: impl FnMut(&str, &str)) {
     let folded = fold(text);
     let german = is_german(&folded);
     let mut left = MAX_TERMS;
-    let mut give = |term: &str| {
+    let mut give = |term: &str, word: &str| {
         if left > 0 {
             left -= 1;
-            take(term);
+            take(term, word);
         }
     };
     let mut rest = folded.as_ref();
@@ -74,7 +79,7 @@ pub fn each(text: &str, mut take: impl FnMut(&str)) {
             Script::Word => word(piece, german, &mut give),
             Script::Han => pairs(piece, true, &mut give),
             Script::Kana | Script::Hangul => pairs(piece, false, &mut give),
-            Script::Emoji => give(piece),
+            Script::Emoji => give(piece, piece),
             Script::Other => {}
         }
         rest = after;
@@ -144,11 +149,19 @@ fn fold(text: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// Gives the terms of a word or identifier.
-fn word(word: &str, german: bool, give: &mut impl FnMut(&str)) {
+fn word(word: &str, german: bool, give: &mut impl FnMut(&str, &str)) {
     let mut joined = String::with_capacity(word.len());
     let mut parts = 0;
+    // What `_` joins are names of their own: `fooBar` of `fooBar_baz`.
+    let mut name = (0, 0);
     for part in parts_of(word) {
         let lower = part.to_lowercase();
+        let begins = part.as_ptr() as usize - word.as_ptr() as usize;
+        if word[..begins].ends_with('_') {
+            end_name(&joined, name, give);
+            name = (joined.len(), 0);
+        }
+        name.1 += 1;
         joined.push_str(&lower);
         parts += 1;
         // A letter of a longer name (`v2`, `E0433`) tells nothing by itself.
@@ -157,27 +170,38 @@ fn word(word: &str, german: bool, give: &mut impl FnMut(&str)) {
             continue;
         }
         if !lower.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-            give(&lower);
+            give(&lower, &lower);
         } else if german {
-            give(stem::german(&lower));
+            give(stem::german(&lower), &lower);
             compound(&lower, give);
         } else {
-            give(&stem::english(&lower));
+            give(&stem::english(&lower), &lower);
         }
     }
+    if name.0 > 0 {
+        end_name(&joined, name, give);
+    }
     if parts > 1 {
-        give(&joined);
+        give(&joined, &joined);
+    }
+}
+
+/// Gives the name that begins at a place of the joined parts, if it has parts of its own.
+fn end_name(joined: &str, (start, parts): (usize, usize), give: &mut impl FnMut(&str, &str)) {
+    if parts > 1 {
+        give(&joined[start..], &joined[start..]);
     }
 }
 
 /// Gives the beginnings and ends of a long German word, which are its compounds' words among others.
-fn compound(word: &str, give: &mut impl FnMut(&str)) {
+fn compound(word: &str, give: &mut impl FnMut(&str, &str)) {
     if word.len() < COMPOUND {
         return;
     }
     for length in COMPOUND_PART..=word.len() - COMPOUND_PART {
-        give(&word[..length]);
-        give(stem::german(&word[word.len() - length..]));
+        let (head, tail) = (&word[..length], &word[word.len() - length..]);
+        give(head, head);
+        give(stem::german(tail), tail);
     }
 }
 
@@ -209,16 +233,16 @@ fn parts_of(word: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Gives the overlapping pairs of a run, and its single characters if asked to or if it is one.
-fn pairs(run: &str, singles: bool, give: &mut impl FnMut(&str)) {
+fn pairs(run: &str, singles: bool, give: &mut impl FnMut(&str, &str)) {
     let mut before: Option<usize> = None;
     let alone = run.chars().nth(1).is_none();
     for (at, c) in run.char_indices() {
         let end = at + c.len_utf8();
         if singles && !stop::han(c) || !singles && alone {
-            give(&run[at..end]);
+            give(&run[at..end], &run[at..end]);
         }
         if let Some(start) = before {
-            give(&run[start..end]);
+            give(&run[start..end], &run[start..end]);
         }
         before = Some(at);
     }
@@ -250,7 +274,7 @@ mod tests {
     fn words_numbers_and_names() {
         check("I was researching adoption agencies.", &["research", "adoption", "agency"]);
         check("Bootstrap v5.3.0", &["bootstrap", "5.3.0", "v5.3.0"]);
-        check("fooBar_baz E0433 HTTPServer", &["foo", "bar", "baz", "foobarbaz", "0433", "e0433", "http", "server", "httpserver"]);
+        check("fooBar_baz E0433 HTTPServer", &["foo", "bar", "foobar", "baz", "foobarbaz", "0433", "e0433", "http", "server", "httpserver"]);
         check("src/index/mod.rs", &["src", "index", "mod", "rs"]);
         check("2024-03-15", &["2024", "03", "15"]);
         check("Ｔｅｓｔ café Öl", &["test", "caf", "ol"]);

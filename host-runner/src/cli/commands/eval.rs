@@ -3,6 +3,7 @@
 //! Each space of the folder goes into a memory of its own in a temporary directory, through the ordinary import, and
 //! each question through the ordinary search. A question's recall@k is the share of its gold messages among the first k.
 
+mod injection;
 mod measure;
 mod space_file;
 
@@ -11,6 +12,7 @@ use crate::cli::options::Settings;
 use crate::cli::terminal::Terminal;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use injection::Injections;
 use measure::{Asked, Report};
 use serde_json::{Map, Value, json};
 use space_file::SpaceFile;
@@ -31,6 +33,7 @@ Examples:
   strata eval corpora/locomo                    one folder of spaces
   strata eval corpora --json                    every folder in it, as one document
   strata eval corpora/locomo --strategy keyword
+  strata eval corpora/locomo --injection --unrelated prompts.txt   what enters prompts
 
 A space is a JSON file: {space, messages: [{id, session, time, speaker, role, text}],
 queries: [{category, text, gold: [message ids]}]}.")]
@@ -43,6 +46,15 @@ pub(crate) struct Eval {
     /// Search the messages, or the same texts as atoms
     #[arg(long, value_enum, default_value_t = Layer::Messages)]
     layer: Layer,
+    /// Measure what enters prompts instead: whether the evidence does, and at what cost
+    #[arg(long)]
+    injection: bool,
+    /// With --injection: prompts that have nothing to do with any space, one a line
+    #[arg(long, value_name = "FILE", requires = "injection")]
+    unrelated: Option<PathBuf>,
+    /// With --injection: recalled atoms only, no messages of other sessions
+    #[arg(long, requires = "injection")]
+    no_messages: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -81,6 +93,9 @@ impl Eval {
     pub(crate) fn run(&self, _settings: &Settings, terminal: &Terminal) -> Result<Exit> {
         let folders = folders(&self.directory)?;
         let runtime = Runtime::new(&ComponentSource::Embedded)?;
+        if self.injection {
+            return self.injections(&runtime, &folders, terminal);
+        }
         let mut all = Report::default();
         let mut corpora = Map::new();
         for (name, files) in &folders {
@@ -110,10 +125,48 @@ impl Eval {
         Ok(Exit::Done)
     }
 
-    fn measure(&self, runtime: &Runtime, file: &SpaceFile, report: &mut Report) -> Result<()> {
+    fn injections(&self, runtime: &Runtime, folders: &[(String, Vec<PathBuf>)], terminal: &Terminal) -> Result<Exit> {
+        let unrelated: Vec<String> = match &self.unrelated {
+            Some(path) => std::fs::read_to_string(path).with_context(|| path.display().to_string())?.lines().map(str::to_owned).collect(),
+            None => Vec::new(),
+        };
+        let mut all = Injections::default();
+        let mut corpora = Map::new();
+        for (name, files) in folders {
+            let mut injections = Injections::default();
+            for path in files {
+                let file = SpaceFile::read(path)?;
+                let (space, _directory) = self.filled(runtime, &file, &mut Report::default()).with_context(|| path.display().to_string())?;
+                space.flush(file.last_time())?;
+                while space.tick(file.last_time())?.is_some_and(|next| next <= file.last_time()) {}
+                injections.measure(&space, &file, &unrelated, file.last_time())?;
+                space.close()?;
+            }
+            if !terminal.json {
+                terminal.heading(name);
+                for (key, value) in injections.document().as_object().into_iter().flatten() {
+                    terminal.line(format!("  {key:<26} {value}"));
+                }
+            }
+            corpora.insert(name.clone(), injections.document());
+            all.add(&injections);
+        }
+        if terminal.json {
+            let mut document = all.document();
+            document["corpora"] = Value::Object(corpora);
+            terminal.document(&document);
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Returns a space that holds a file's messages, and the directory that it is in.
+    fn filled(&self, runtime: &Runtime, file: &SpaceFile, report: &mut Report) -> Result<(Space, tempfile::TempDir)> {
         let directory = tempfile::tempdir().context("a temporary directory")?;
         let at = file.last_time();
-        let options = Options { clock: Clock::Manual { opened_at: at }, ..Options::default() };
+        let mut options = Options { clock: Clock::Manual { opened_at: at }, ..Options::default() };
+        if self.no_messages {
+            options.settings.insert("recall".into(), json!({"maxMessages": 0}));
+        }
         let space = Space::open_with(runtime, directory.path(), options)?;
         report.spaces += 1;
         for lines in file.records(self.layer == Layer::Atoms).chunks(RECORDS_A_CALL) {
@@ -129,6 +182,12 @@ impl Eval {
         }
         // What a host's ticks do in the background: segments of the index.
         while space.tick(at)?.is_some_and(|next| next <= at) {}
+        Ok((space, directory))
+    }
+
+    fn measure(&self, runtime: &Runtime, file: &SpaceFile, report: &mut Report) -> Result<()> {
+        let (space, _directory) = self.filled(runtime, file, report)?;
+        let at = file.last_time();
         for query in &file.queries {
             let ask = |strategy: &str| -> Result<(Vec<String>, u64)> {
                 let request = SearchRequest {

@@ -86,6 +86,14 @@ impl SpaceFile {
     }
 }
 
+impl SpaceFile {
+    /// Returns the ids of the messages that have the text of a message document.
+    pub(super) fn ids_of_text(&self, document: &Value) -> Vec<String> {
+        let Some(text) = document["text"].as_str().map(str::trim) else { return Vec::new() };
+        self.messages.iter().filter(|message| message.text.trim() == text).map(|message| message.id.clone()).collect()
+    }
+}
+
 /// Returns the noon of the day that a time names: its year, its month as a word or a number, its day.
 fn time(text: &str) -> Option<u64> {
     const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
