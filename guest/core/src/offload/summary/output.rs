@@ -87,9 +87,10 @@ fn unwrap_harness(result: &str) -> Wrapped<'_> {
     }
     let rest = wrapped.body.trim_start();
     for tag in ["tool_use_error", "error", "tool_error"] {
-        let inside = rest.strip_prefix('<').and_then(|rest| rest.strip_prefix(tag)).and_then(|rest| rest.strip_prefix('>'));
+        // Both tags around all of it, or it is an output that speaks of tags.
+        let inside = rest.trim_end().strip_prefix(&format!("<{tag}>")).and_then(|inside| inside.strip_suffix(&format!("</{tag}>")));
         if let Some(inside) = inside {
-            wrapped.body = inside.trim_end().strip_suffix(&format!("</{tag}>")).unwrap_or(inside);
+            wrapped.body = inside;
             wrapped.refused = true;
         }
     }
