@@ -69,6 +69,9 @@ const FILL: &[&str] = &[
     "",
     // 6: a text that waits in its row for its file.
     "UPDATE offload_refs SET content = 'text';",
+    // 7: an answer whose doubtful part was asked about once more.
+    "INSERT INTO batches (id, layer, scope, session, state, stage, draft, due_at, created_at, done_at, again) VALUES
+       (11, 'l1', 1, 1, 'done', 'rules', '{\"atoms\":[],\"pool\":[],\"again\":2}', 1779990250000, 1779990250000, 1779990260000, 2);",
 ];
 
 fn migrations() -> Vec<String> {
