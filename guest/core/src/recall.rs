@@ -3,6 +3,7 @@
 //! [`rank`] gives an order of everything that may belong; here it is held against what was believed when,
 //! and read.
 
+mod alike;
 pub mod rank;
 pub mod relevance;
 
@@ -106,6 +107,22 @@ pub fn atoms(db: &Connection, index: &Index, scope: ScopeId, query: &Query<'_>, 
         Ok(Some(atom::by_id(db, AtomId(row))?).filter(|atom| keep(atom)))
     };
     select(query, limit, Kind::Atoms, |wanted| ranked(db, index, Kind::Atoms, scope, query, limit, wanted), &mut read)
+}
+
+/// Returns up to `limit` believed atoms that are most like a text, by vector and by those of its words that tell what it
+/// is about. What it costs is bounded, whatever the store holds.
+pub fn alike(db: &Connection, index: &Index, scope: ScopeId, text: &str, words: &str, limit: usize) -> Result<Vec<AtomId>> {
+    let mut is_believed = db.prepare_cached("SELECT 1 FROM atoms WHERE id = ?1 AND scope = ?2 AND believed_to IS NULL").map_err(failure)?;
+    let mut found = Vec::new();
+    for row in index.with(db, Kind::Atoms, |loaded| alike::alike(loaded, db, index.embedder(), scope.0 as u32, text, words))? {
+        if is_believed.exists(params![row, scope.0]).map_err(failure)? {
+            found.push(AtomId(row));
+            if found.len() == limit {
+                break;
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Returns up to `limit` messages that belong to a query and pass `keep`, best first.

@@ -96,9 +96,9 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// Reads the documents of the rarest of `terms`: at most `most_terms`, and no term more once `most_documents` are
-    /// read. One term is always read.
-    pub fn read(&mut self, index: &mut Loaded, db: &Connection, terms: &BTreeSet<Term>, most_terms: usize, most_documents: usize) -> Result<()> {
+    /// Reads the documents of the rarest of `terms`: at most `most_terms`, and no term more that leads beyond
+    /// `most_documents`, but for the first `always`.
+    pub fn read(&mut self, index: &mut Loaded, db: &Connection, terms: &BTreeSet<Term>, most_terms: usize, always: usize, most_documents: usize) -> Result<()> {
         self.terms.clear();
         self.ends.clear();
         self.docs.clear();
@@ -113,7 +113,7 @@ impl Matches {
         lists.sort_by_key(|list| (list.documents, list.term));
         lists.truncate(most_terms);
         for list in &lists {
-            if !self.docs.is_empty() && self.docs.len() + list.documents as usize > most_documents {
+            if self.terms.len() >= always && self.docs.len() + list.documents as usize > most_documents {
                 break;
             }
             index.decode(list, &mut self.docs, &mut self.counts);

@@ -7,7 +7,7 @@ use crate::calendar::Calendar;
 use crate::contract::{Abilities, Instant, LlmRequest, Result};
 use crate::index::Index;
 use crate::l0::ScopeId;
-use crate::recall::{self, Query};
+use crate::recall;
 use crate::store::failure;
 use crate::text;
 use rusqlite::Connection;
@@ -31,8 +31,7 @@ pub fn pool(db: &Connection, index: &Index, scope: ScopeId, atoms: &[NewAtom]) -
     let mut rows = BTreeSet::new();
     for new in atoms {
         let words = telling(&new.text).into_iter().collect::<Vec<_>>().join(" ");
-        let query = Query { text: &words, strategy: "keyword", ..Query::default() };
-        rows.extend(recall::atoms(db, index, scope, &query, CANDIDATES, |_| true)?.iter().map(|found| found.item.id));
+        rows.extend(recall::alike(db, index, scope, &new.text, &words, CANDIDATES)?);
     }
     rows.into_iter().map(|row| atom::by_id(db, row)).collect()
 }

@@ -235,7 +235,7 @@ fn parts(
     }
     let asks = sentences.iter().any(|(_, question, _)| *question);
     let distinct: BTreeSet<Term> = sentences.iter().flat_map(|(clues, ..)| clues).map(|clue| clue.term).filter(|term| !names.contains(term)).collect();
-    scratch.matches.read(index, db, &distinct, MAX_TERMS, most)?;
+    scratch.matches.read(index, db, &distinct, MAX_TERMS, 1, most)?;
     let weights = weights(index, &scratch.matches);
     let places: BTreeMap<Term, usize> = scratch.matches.terms.iter().enumerate().map(|(place, term)| (*term, place)).collect();
     let unseen = idf(index.live as f32, 0.0);
@@ -385,11 +385,11 @@ fn voices(index: &Loaded, text: &str) -> (BTreeSet<u32>, BTreeSet<Term>) {
 }
 
 /// Returns what each term of the matches weighs: BM25's idf.
-fn weights(index: &Loaded, matches: &Matches) -> Vec<f32> {
+pub(super) fn weights(index: &Loaded, matches: &Matches) -> Vec<f32> {
     (0..matches.terms.len()).map(|place| idf(index.live as f32, matches.documents(place) as f32)).collect()
 }
 
-fn bm25(index: &Loaded) -> Bm25 {
+pub(super) fn bm25(index: &Loaded) -> Bm25 {
     Bm25::new(index.total_length as f32 / (index.live.max(1)) as f32)
 }
 
