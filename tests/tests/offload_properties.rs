@@ -3,10 +3,10 @@
 //! `STRATA_OFFLOAD_CASES` sets the number of cases (`make proof-offload` runs a million) and
 //! `STRATA_OFFLOAD_SEED` the first seed; a failure prints the seed of its case.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use strata_core::offload::assemble::{Gauge, Language, Measured, Policy, Reduced, Story, assemble, context, groups, is_context};
+use strata_core::offload::assemble::{Gauge, Language, Measured, Policy, Reduced, Story, assemble, context, context_tokens, groups, is_context};
 use strata_core::offload::canvas::Board;
 use strata_core::offload::ledger::{Entry, Ledger, fingerprint, read};
 use strata_core::offload::message_shape::{Role, view};
@@ -74,10 +74,15 @@ fn know(messages: &[Rc<Measured>]) -> Known {
 fn reduce(messages: &[Rc<Measured>], known: &mut Known, policy: &Policy) -> Reduced {
     let Known { ledger, board, contexts } = known;
     let notes = BTreeMap::new();
-    assemble(messages, ledger, policy, &mut |entries| {
+    assemble(messages, ledger, policy, &mut |entries, below_tokens| {
         let covered = entries.last().map_or(0, |entry| entry.ordinal);
         let story = Story { tasks: &board.tasks, current: board.current, notes: &notes, language: Language::English };
-        contexts.entry(covered).or_insert_with(|| context(story, entries, 2_000)).clone()
+        if let Some(known) = contexts.get(&covered).filter(|known| context_tokens(known) < below_tokens) {
+            return known.clone();
+        }
+        let text = context(story, entries, 2_000, below_tokens);
+        contexts.insert(covered, text.clone());
+        text
     })
 }
 
@@ -203,26 +208,60 @@ fn points_at_stored(reduced: &Reduced, known: &Known) -> Result<(), String> {
     Ok(())
 }
 
-/// What a shorter list had replaced, the longer one does not bring back.
+/// What a shorter list had replaced, a longer one does not bring back: lists of a quarter, a half, three quarters and all
+/// of the groups, in the order in which a session would ask for them.
 fn stays_replaced(messages: &[Rc<Measured>], known: &mut Known, policy: &Policy) -> Result<(), String> {
+    known.contexts.clear();
     // A list that ends inside a turn is another matter: only pressure reduces it then.
     let groups = groups(messages);
-    let half = groups.get(groups.len() / 2).map_or(0, |group| group.first);
-    let early = reduce(&messages[..half], known, policy);
-    let late = reduce(messages, known, policy);
-    let late: BTreeSet<&str> = late.messages.iter().map(String::as_str).collect();
-    let early: BTreeSet<&str> = early.messages.iter().map(String::as_str).collect();
-    let mut seen = BTreeSet::new();
-    for message in &messages[..half] {
-        // Equal messages may stand elsewhere in the list.
-        if !seen.insert(&message.json) || messages.iter().filter(|other| other.json == message.json).count() > 1 || is_context(message) {
-            continue;
+    // Equal messages may stand elsewhere in the list.
+    let mut copies: BTreeMap<&str, usize> = BTreeMap::new();
+    messages.iter().for_each(|message| *copies.entry(message.json.as_str()).or_default() += 1);
+    let tells_alone = |message: &Measured| copies[message.json.as_str()] == 1 && !is_context(message);
+    let mut replaced: BTreeSet<&str> = BTreeSet::new();
+    for quarter in 1..=4 {
+        let end = groups.get(groups.len() * quarter / 4).map_or(messages.len(), |group| group.first);
+        let reduced = reduce(&messages[..end], known, policy);
+        let shown: BTreeSet<&str> = reduced.messages.iter().map(String::as_str).collect();
+        if let Some(back) = replaced.iter().find(|json| shown.contains(*json)) {
+            return Err(format!("a replaced message came back in a list of {end} messages: {}", back.chars().take(80).collect::<String>()));
         }
-        if !early.contains(message.json.as_str()) && late.contains(message.json.as_str()) {
-            return Err(format!("a replaced message came back: {}", &message.json[..message.json.len().min(80)]));
-        }
+        let gone = messages[..end].iter().filter(|message| tells_alone(message) && !shown.contains(message.json.as_str()));
+        replaced.extend(gone.map(|message| message.json.as_str()));
     }
     Ok(())
+}
+
+/// Words of the assistant that are worth shortening, then calls whose results are too short for placeholders.
+fn words_then_short_calls(turns: usize) -> Vec<Value> {
+    let mut messages =
+        vec![json!({"role": "assistant", "content": "a plan of many words ".repeat(40)}), json!({"role": "user", "content": "go on ".repeat(60)})];
+    for at in 0..turns {
+        let id = format!("call_{at}");
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": "bash", "arguments": "{\"command\":\"make check\"}"}},
+        ]}));
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": "ok 12345"}));
+    }
+    messages
+}
+
+/// Seeds 371390, 616714 and 954370: the words were shortened before there was a call; then the message that would tell of
+/// folded calls cost more than all that was saved, and the list was sent as it had come, the words whole again.
+#[test]
+fn calls_that_are_not_worth_a_context_do_not_bring_back_what_was_shortened() {
+    let policy = Policy::for_window(400, 100);
+    let mut known = know(&measure(&words_then_short_calls(12)));
+    let mut modes = BTreeSet::new();
+    for turns in 0..=12 {
+        let messages = words_then_short_calls(turns);
+        let reduced = reduce(&measure(&messages), &mut known, &policy);
+        assert!(!reduced.messages.contains(&messages[0].to_string()), "{turns} turns: the words are whole again");
+        assert!(reduced.tokens_after < reduced.tokens_before, "{turns} turns");
+        modes.insert((reduced.messages.iter().any(|text| text.contains("<current_task_context>")), reduced.messages.len() < messages.len()));
+    }
+    // No context and calls that stay; later a context for calls that went.
+    assert!(modes.contains(&(false, false)) && modes.contains(&(true, true)), "{modes:?}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ mod gauge;
 mod groups;
 
 pub use brief::{ARGUMENT_MIN_CHARS, Measured, NeededRef, PLACEHOLDER_HEAD, RefKind};
-pub use context::{CONTEXT_HEAD, Language, Story, context};
+pub use context::{CONTEXT_HEAD, CONTEXT_TOKENS_MIN, Language, Story, context, context_tokens};
 pub use fold::{Mode, Plan, plan};
 pub use gauge::{Gauge, NoList};
 pub use groups::{Group, GroupKind, groups};
@@ -102,44 +102,38 @@ pub struct Reduced {
     pub reason: String,
     /// Texts that must be durable before the list is used.
     pub needs: Vec<Rc<NeededRef>>,
-    /// The newest entry that the context message covers.
-    pub covered: Option<u32>,
 }
 
-/// Returns `messages` reduced under `policy`. `freeze` gives the context text for the entries that it
-/// is shown, so that a caller can keep what it gave before. A list that is reduced already comes back
-/// as it is.
-pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, freeze: &mut dyn FnMut(&[Entry]) -> String) -> Reduced {
+/// Returns `messages` reduced under `policy`. `freeze` gives the context text for the entries that it is shown, in less than
+/// so many tokens (of a whole message, at least [`CONTEXT_TOKENS_MIN`]), so that a caller can keep what it gave before. A
+/// list that is reduced already comes back as it is.
+///
+/// Folded calls stand on the context message. As long as all that was saved would not pay for the smallest one, there is
+/// none, and calls stay in their short forms. What was saved only grows with the list, so nothing folded comes back.
+pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, freeze: &mut dyn FnMut(&[Entry], u64) -> String) -> Reduced {
     let told: Vec<Rc<Measured>> = messages.iter().filter(|message| !is_context(message)).cloned().collect();
     let earlier = messages.iter().rev().find(|message| is_context(message));
     let canvas_tokens = policy.share(policy.canvas_ratio).min(CONTEXT_TOKENS_MAX);
     let plan = plan(&told, ledger, policy, canvas_tokens);
-    let mut out = Output { messages: Vec::with_capacity(told.len()), tokens: 0, needs: Vec::new(), changed: false };
-    let mut covered: Option<u32> = None;
-    let mut shape = Shape::OpenAiChat;
-    for (at, group) in plan.groups.iter().enumerate() {
-        if at == plan.brief {
-            out.push_context(ledger, covered, earlier, shape, freeze);
-        }
-        for message in &told[group.first..=group.last] {
-            shape = shape.max(message.view.shape);
-            if at >= plan.brief || group.kind == GroupKind::Kept {
-                out.push(message, None);
-                continue;
-            }
-            covered = covered.max(newest_entry(message, ledger));
-            match (at < plan.fold, group.kind) {
-                (true, GroupKind::Turn) => out.fold(message, ledger),
-                (true, GroupKind::Said) => out.push(message, message.said().or_else(|| message.brief(ledger))),
-                _ => out.push(message, message.brief(ledger)),
-            }
-        }
-    }
-    if plan.brief == plan.groups.len() {
-        out.push_context(ledger, covered, earlier, shape, freeze);
-    }
     let tokens_before: u64 = messages.iter().map(|message| message.tokens).sum();
-    if !out.changed || out.tokens >= tokens_before {
+    let mut out = Output::write(&told, &plan, ledger, true);
+    let room = tokens_before.saturating_sub(out.tokens);
+    let text = match out.covered {
+        Some(covered) if room > CONTEXT_TOKENS_MIN => freeze(&ledger.entries()[..=covered as usize], room),
+        _ => String::new(),
+    };
+    if !text.is_empty() {
+        out.put_context(&text);
+    } else {
+        if out.covered.is_some() {
+            out = Output::write(&told, &plan, ledger, false);
+        }
+        if let Some(earlier) = earlier {
+            out.messages.insert(out.context_at, earlier.json.clone());
+            out.tokens += earlier.tokens;
+        }
+    }
+    if !out.changed {
         return untouched(messages, policy);
     }
     let over = out.tokens + policy.overhead_tokens > policy.window_tokens;
@@ -150,7 +144,6 @@ pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, fre
         mode: plan.mode,
         reason: if over { OVER_WORDS.to_owned() } else { String::new() },
         needs: out.needs,
-        covered,
     }
 }
 
@@ -161,9 +154,58 @@ struct Output {
     needs: Vec<Rc<NeededRef>>,
     /// Something was shortened or folded.
     changed: bool,
+    /// Where the context message goes: behind what was shortened or folded.
+    context_at: usize,
+    /// The newest entry before it.
+    covered: Option<u32>,
+    /// The dialect of the messages before it.
+    shape: Shape,
 }
 
 impl Output {
+    /// Writes the list without a context message. Turns before the fold mark are left out; if `folds_entries` is unset, only
+    /// those that hold no entry, which no context would tell of.
+    fn write(told: &[Rc<Measured>], plan: &Plan, ledger: &Ledger, folds_entries: bool) -> Self {
+        let mut out = Self {
+            messages: Vec::with_capacity(told.len() + 1),
+            tokens: 0,
+            needs: Vec::new(),
+            changed: false,
+            context_at: 0,
+            covered: None,
+            shape: Shape::OpenAiChat,
+        };
+        for (at, group) in plan.groups.iter().enumerate() {
+            if at == plan.brief {
+                out.context_at = out.messages.len();
+            }
+            let members = &told[group.first..=group.last];
+            if at >= plan.brief {
+                members.iter().for_each(|message| out.push(message, None));
+                continue;
+            }
+            out.shape = members.iter().map(|message| message.view.shape).fold(out.shape, Shape::max);
+            if group.kind == GroupKind::Kept {
+                members.iter().for_each(|message| out.push(message, None));
+                continue;
+            }
+            let newest = members.iter().filter_map(|message| newest_entry(message, ledger)).max();
+            out.covered = out.covered.max(newest);
+            let is_folded = at < plan.fold;
+            for message in members {
+                match group.kind {
+                    GroupKind::Turn if is_folded && (folds_entries || newest.is_none()) => out.fold(message, ledger),
+                    GroupKind::Said if is_folded => out.push(message, message.said().or_else(|| message.brief(ledger))),
+                    _ => out.push(message, message.brief(ledger)),
+                }
+            }
+        }
+        if plan.brief == plan.groups.len() {
+            out.context_at = out.messages.len();
+        }
+        out
+    }
+
     fn push(&mut self, message: &Measured, short: Option<Rc<Brief>>) {
         match short {
             Some(short) => {
@@ -188,22 +230,10 @@ impl Output {
         self.changed = true;
     }
 
-    fn push_context(
-        &mut self,
-        ledger: &Ledger,
-        covered: Option<u32>,
-        earlier: Option<&Rc<Measured>>,
-        shape: Shape,
-        freeze: &mut dyn FnMut(&[Entry]) -> String,
-    ) {
-        let text = covered.map_or(String::new(), |covered| freeze(&ledger.entries()[..=covered as usize]));
-        if !text.is_empty() {
-            let message = user_message(shape, &text, None);
-            self.tokens += tokens_of(&view(&message));
-            self.messages.push(message.to_string());
-        } else if let Some(earlier) = earlier {
-            self.push(earlier, None);
-        }
+    fn put_context(&mut self, text: &str) {
+        let message = user_message(self.shape, text, None);
+        self.tokens += tokens_of(&view(&message));
+        self.messages.insert(self.context_at, message.to_string());
     }
 }
 
@@ -231,7 +261,6 @@ pub fn untouched(messages: &[Rc<Measured>], policy: &Policy) -> Reduced {
         mode: Mode::None,
         reason: if over { OVER_WORDS.to_owned() } else { String::new() },
         needs: Vec::new(),
-        covered: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `hooks.assemble`: makes sure that everything is stored which the reduced list points at.
 
-use super::assemble::{Language, Measured, NeededRef, NoList, Policy, RefKind, Story, assemble, context};
+use super::assemble::{Language, Measured, NeededRef, NoList, Policy, RefKind, Story, assemble, context, context_tokens};
 use super::intake::{Desk, Incoming, Step, ensure_session, filtered, take};
 use super::ledger::Entry;
 use super::message_shape::Role;
@@ -46,13 +46,15 @@ pub fn reduce(desk: &mut Desk<'_>, settings: &Offload, request: &AssembleRequest
     let session = desk.sessions.get(desk.store.db(), id)?;
     let room = usize::try_from(policy.share(policy.canvas_ratio) * CONTEXT_CHARS_A_TOKEN).unwrap_or(CONTEXT_MAX_CHARS).min(CONTEXT_MAX_CHARS);
     let mut fresh: BTreeMap<u32, String> = BTreeMap::new();
-    let mut freeze = |entries: &[Entry]| {
+    let mut freeze = |entries: &[Entry], below_tokens: u64| {
         let Some(newest) = entries.last() else { return String::new() };
-        if let Some(known) = session.contexts.get(&newest.ordinal) {
+        if let Some(known) = session.contexts.get(&newest.ordinal)
+            && context_tokens(known) < below_tokens
+        {
             return known.clone();
         }
         let story = Story { tasks: &session.board.tasks, current: session.board.current, notes: &session.notes, language };
-        let text = context(story, entries, room);
+        let text = context(story, entries, room, below_tokens);
         fresh.insert(newest.ordinal, text.clone());
         text
     };

@@ -114,7 +114,8 @@ impl Measured {
                 if let Some(bare) = self.bare(&value, &mut needs) {
                     value = bare;
                 }
-                Some(Rc::new(Brief::of(&value, needs)))
+                let said = Brief::of(&value, needs);
+                (said.tokens < self.tokens).then(|| Rc::new(said))
             })
             .clone()
     }
