@@ -20,6 +20,15 @@ fn in_memory() -> PathBuf {
     Some(PathBuf::from("/dev/shm")).filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir)
 }
 
+/// Returns the counts of a closed space that are not what its rows give.
+fn miscounted(directory: &Path) -> Vec<String> {
+    let db = rusqlite::Connection::open(directory.join("strata.db")).expect("a scenario leaves a space");
+    let sql = "SELECT what || ' ' || part || ': ' || coalesce(tallies.count, 0) || ', not ' || coalesce(counted.count, 0)
+                 FROM counted FULL JOIN tallies USING (what, part) WHERE coalesce(tallies.count, 0) <> coalesce(counted.count, 0)";
+    let mut query = db.prepare(sql).expect("a space has both");
+    query.query_map([], |row| row.get(0)).and_then(Iterator::collect).expect("readable")
+}
+
 #[test]
 fn every_scenario_holds_and_the_hosts_agree() {
     let runtime = Runtime::new(&ComponentSource::Embedded).expect("the component compiles");
@@ -42,6 +51,7 @@ fn every_scenario_holds_and_the_hosts_agree() {
                 Ok(verdict) => {
                     failures.extend(verdict.differences.iter().map(|difference| format!("{name} on {host}: {difference}")));
                     keep(host, name, &verdict.transcript);
+                    failures.extend(miscounted(directory.path()).into_iter().map(|count| format!("{name} on {host}: status counts {count}")));
                     transcripts.push((host, verdict.transcript));
                 }
                 Err(error) => failures.push(format!("{name} on {host}: {error:#}")),

@@ -72,6 +72,9 @@ const FILL: &[&str] = &[
     // 7: an answer whose doubtful part was asked about once more.
     "INSERT INTO batches (id, layer, scope, session, state, stage, draft, due_at, created_at, done_at, again) VALUES
        (11, 'l1', 1, 1, 'done', 'rules', '{\"atoms\":[],\"pool\":[],\"again\":2}', 1779990250000, 1779990250000, 1779990260000, 2);",
+    // 8: vectors of a host's model.
+    "INSERT INTO generations (id, model, dimensions, messages_to, serves) VALUES (1, 'old', 2, 1, 1);
+     INSERT INTO host_vectors VALUES (1, 0, 1, x'0000803F7F00');",
 ];
 
 fn migrations() -> Vec<String> {
@@ -169,6 +172,10 @@ fn check(engine: &mut Engine, version: u32, place: &str) {
     if version >= 4 {
         assert!(rows("offload_refs") == "1" && rows("offload_calibration") == "1", "{place}: a ref is gone");
     }
+    if version >= 8 {
+        assert_eq!(rows("host_vectors"), "1", "{place}: a vector is gone");
+    }
+    assert_eq!(rows("(SELECT * FROM counted WHERE count > 0 EXCEPT SELECT * FROM tallies)"), "0", "{place}: status counts other rows");
     let found = |engine: &mut Engine, layer: &str, query: &str| {
         let request = SearchRequest { query: query.into(), layer: layer.into(), limit: 10, at: START, strategy: "keyword".into(), ..SearchRequest::default() };
         engine.search(&request).unwrap_or_else(|failure| panic!("{place}: {failure}"))

@@ -387,19 +387,17 @@ pub fn flush(tx: &Transaction<'_>, at: Instant) -> Result<()> {
 /// What waits, for `status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// Messages that no L1 batch has taken.
-    pub messages: u64,
-    /// Since when the oldest of them waits.
+    /// Since when the oldest message waits that no L1 batch has taken.
     pub since: Option<Instant>,
-    /// When the next of their sessions is due at the latest.
+    /// When the next session with such messages is due at the latest.
     pub due_at: Option<Instant>,
 }
 
 /// Returns what waits for L1.
 pub fn backlog(db: &Connection, settings: &settings::Settings) -> Result<Backlog> {
-    let (messages, since): (u64, Option<i64>) = db
-        .prepare_cached("SELECT count(*), min(recorded_at) FROM messages WHERE batch IS NULL AND worth = 1")
-        .and_then(|mut query| query.query_row([], |row| Ok((row.get(0)?, row.get(1)?))))
+    let since: Option<i64> = db
+        .prepare_cached("SELECT min(recorded_at) FROM messages WHERE batch IS NULL AND worth = 1")
+        .and_then(|mut query| query.query_row([], |row| row.get(0)))
         .map_err(failure)?;
     let mut due = Next::default();
     let mut session = SessionId(0);
@@ -407,7 +405,7 @@ pub fn backlog(db: &Connection, settings: &settings::Settings) -> Result<Backlog
         session = waiting.session;
         due.at(Some(waiting.due_at(&settings.pipeline)));
     }
-    Ok(Backlog { messages, since: since.map(|at| at as Instant), due_at: due.0 })
+    Ok(Backlog { since: since.map(|at| at as Instant), due_at: due.0 })
 }
 
 /// Returns what waits for L2 and L3 and since when, for `status`. Sessions count as active.

@@ -4,9 +4,10 @@ use crate::contract::Result;
 use crate::engine::Models;
 use crate::settings::Settings;
 use crate::store::{SCHEMA_VERSION, failure};
-use crate::{l1, retention, schedule, vectors, work};
+use crate::{l1, retention, schedule, vectors};
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Failed batches that are listed; all are counted.
 const MAX_LISTED: i64 = 20;
@@ -15,33 +16,37 @@ const MAX_LISTED: i64 = 20;
 pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<Value> {
     let count = |sql: &str| -> Result<u64> { db.prepare_cached(sql).and_then(|mut query| query.query_row([], |row| row.get(0))).map_err(failure) };
     let backlog = schedule::backlog(db, settings)?;
+    let tallies = Tallies::read(db)?;
     let mut batches = Map::new();
-    for (layer, state, number) in work::counts(db)? {
+    let mut dead_batches = 0;
+    for (part, number) in tallies.of("batches") {
+        let (layer, state) = part.split_once(' ').unwrap_or((part, ""));
         let layer = batches.entry(layer).or_insert_with(|| json!({}));
         layer[state] = number.into();
+        dead_batches += if state == "dead" { number } else { 0 };
     }
     let pages = schedule::waiting_pages(db, settings, models.llm.available)?;
     Ok(json!({
-        "messages": count("SELECT count(*) FROM messages")?,
-        "sessions": count("SELECT count(*) FROM sessions")?,
-        "atoms": count("SELECT count(*) FROM atoms WHERE believed_to IS NULL")?,
-        "atoms-replaced": count("SELECT count(*) FROM atoms WHERE believed_to IS NOT NULL")?,
-        "atoms-by-kind": tally(db, "SELECT kind, count(*) FROM atoms WHERE believed_to IS NULL GROUP BY kind ORDER BY kind")?,
-        "atoms-by-origin": tally(db, "SELECT origin, count(*) FROM atoms WHERE believed_to IS NULL GROUP BY origin ORDER BY origin")?,
+        "messages": tallies.one("messages", ""),
+        "sessions": tallies.one("sessions", ""),
+        "atoms": tallies.of("atoms-by-kind").map(|(_, count)| count).sum::<u64>(),
+        "atoms-replaced": tallies.one("atoms-replaced", ""),
+        "atoms-by-kind": tallies.document("atoms-by-kind"),
+        "atoms-by-origin": tallies.document("atoms-by-origin"),
         "waiting": {
-            "l1": {"messages": backlog.messages, "since": backlog.since, "due-at": backlog.due_at},
+            "l1": {"messages": tallies.one("messages-waiting", ""), "since": backlog.since, "due-at": backlog.due_at},
             "l2": pages["l2"],
             "l3": pages["l3"],
-            "reexamination": reexamination(db, settings)?,
+            "reexamination": reexamination(db, settings, tallies.one("batches-to-reexamine", ""))?,
             "requests": waiting_requests(db)?,
             "retries": waiting_retries(db)?,
         },
-        "scenes": count("SELECT count(*) FROM pages WHERE kind = 'scene' AND archived_at IS NULL")?,
-        "scenes-archived": count("SELECT count(*) FROM pages WHERE kind = 'scene' AND archived_at IS NOT NULL")?,
-        "personas": count("SELECT count(*) FROM pages WHERE kind = 'persona'")?,
+        "scenes": tallies.one("pages", "scene"),
+        "scenes-archived": tallies.one("pages", "scene archived"),
+        "personas": tallies.one("pages", "persona") + tallies.one("pages", "persona archived"),
         "files": {
             "behind": count("SELECT count(*) FROM projections WHERE stale = 1")?,
-            "edits-by-humans": count("SELECT count(*) FROM revisions WHERE author = 'human'")?,
+            "edits-by-humans": tallies.one("revisions", "human"),
             "conflicts": listed(
                 db,
                 "SELECT uid || '@' || number, uid || '@' || beats, revisions.at FROM revisions JOIN pages ON pages.id = page
@@ -50,20 +55,20 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<V
             )?,
         },
         "embedding": vectors::status(db)?,
-        "forgotten": count("SELECT count(*) FROM forgotten")?,
+        "forgotten": tallies.one("forgotten", ""),
         "retention": retention::last(db)?,
         "database-bytes": count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
         "batches": batches,
         "failed": {
-            "dead": count("SELECT count(*) FROM batches WHERE state = 'dead'")?,
+            "dead": dead_batches,
             "list": dead(db)?,
         },
         "dropped": {
-            "messages": tally(db, "SELECT reason, count(*) FROM drops GROUP BY reason ORDER BY reason")?,
-            "atoms": tally(db, "SELECT reason, sum(count) FROM refusals GROUP BY reason ORDER BY reason")?,
+            "messages": tallies.document("drops"),
+            "atoms": tallies.document("refusals"),
         },
         "model": models.llm.model,
-        "model-calls": tally(db, "SELECT purpose, count(*) FROM requests GROUP BY purpose ORDER BY purpose")?,
+        "model-calls": tallies.document("requests"),
         "timezone": settings.timezone.0,
         "schema-version": SCHEMA_VERSION,
     }))
@@ -71,18 +76,34 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<V
 
 /// Returns what the rules distilled and a model has yet to look at again. `next-at` is set where a day's
 /// share is used up; status has no time of its own, so the day ends with the newest look.
-fn reexamination(db: &Connection, settings: &Settings) -> Result<Value> {
-    let waiting: u64 =
-        db.query_row("SELECT count(*) FROM batches WHERE layer = 'l1' AND state = 'done' AND stage = 'rules'", [], |row| row.get(0)).map_err(failure)?;
+fn reexamination(db: &Connection, settings: &Settings, waiting: u64) -> Result<Value> {
     let newest: i64 = db.query_row("SELECT coalesce(max(created_at), 0) FROM batches WHERE again IS NOT NULL", [], |row| row.get(0)).map_err(failure)?;
     let next_at = l1::next_look(db, &settings.extraction, newest as u64)?.filter(|at| *at > newest as u64);
     Ok(json!({"batches": waiting, "per-day": settings.extraction.reexaminations_per_day, "next-at": next_at}))
 }
 
-fn tally(db: &Connection, sql: &str) -> Result<Value> {
-    let rows: Vec<(String, u64)> =
-        db.prepare_cached(sql).and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()).map_err(failure)?;
-    Ok(Value::Object(rows.into_iter().map(|(name, count)| (name, count.into())).collect()))
+/// The counts that triggers keep, by what and part; see `store/migrations/009_tallies.sql`.
+struct Tallies(BTreeMap<(String, String), u64>);
+
+impl Tallies {
+    fn read(db: &Connection) -> Result<Self> {
+        db.prepare_cached("SELECT what, part, count FROM tallies WHERE count > 0")
+            .and_then(|mut query| query.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?.collect())
+            .map(Self)
+            .map_err(failure)
+    }
+
+    fn one(&self, what: &str, part: &str) -> u64 {
+        self.of(what).find(|(known, _)| *known == part).map_or(0, |(_, count)| count)
+    }
+
+    fn of(&self, what: &str) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().filter(move |((known, _), _)| known == what).map(|((_, part), count)| (part.as_str(), *count))
+    }
+
+    fn document(&self, what: &str) -> Value {
+        Value::Object(self.of(what).map(|(part, count)| (part.to_owned(), count.into())).collect())
+    }
 }
 
 fn waiting_requests(db: &Connection) -> Result<Value> {

@@ -145,7 +145,7 @@ pub fn cosines(db: &Connection, kind: Kind, query: &[f32]) -> Result<Vec<(i64, f
 /// Returns what `status` says of the host's model: nothing if there never was one.
 pub fn status(db: &Connection) -> Result<Value> {
     db.prepare_cached(
-        "SELECT model, dimensions, serves, (SELECT count(*) FROM host_vectors WHERE generation = generations.id), asked, attempts, reason
+        "SELECT model, dimensions, serves, coalesce((SELECT count FROM tallies WHERE what = 'vectors' AND part = generations.id), 0), asked, attempts, reason
            FROM generations ORDER BY id",
     )
     .and_then(|mut query| {
@@ -257,7 +257,9 @@ fn store(job: &mut Job<'_>, current: &Generation, vectors: &[Vec<f32>]) -> Resul
         let mut bytes = scale.to_le_bytes().to_vec();
         bytes.extend(codes.iter().map(|code| *code as u8));
         job.tx
-            .prepare_cached("INSERT OR REPLACE INTO host_vectors (generation, kind, row, vector) VALUES (?1, ?2, ?3, ?4)")
+            .prepare_cached(
+                "INSERT INTO host_vectors (generation, kind, row, vector) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET vector = excluded.vector",
+            )
             .and_then(|mut insert| insert.execute(params![current.id, current.asked_kind, row, bytes]))
             .map_err(failure)?;
     }

@@ -289,10 +289,3 @@ pub fn retry(tx: &Transaction<'_>, layer: &str, at: Instant) -> Result<u64> {
     .map(|rows| rows as u64)
     .map_err(failure)
 }
-
-/// Returns how many batches are in each state, for `status`.
-pub fn counts(db: &Connection) -> Result<Vec<(String, String, u64)>> {
-    db.prepare_cached("SELECT layer, state, count(*) FROM batches GROUP BY layer, state ORDER BY layer, state")
-        .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect())
-        .map_err(failure)
-}

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/006_unfiled_texts.sql"),
     include_str!("migrations/007_reexamination.sql"),
     include_str!("migrations/008_vectors.sql"),
+    include_str!("migrations/009_tallies.sql"),
 ];
 
 /// The schema version that this build reads and writes.
