@@ -117,10 +117,14 @@ function offers(config, state) {
   if (directory)
     out.push({ kind: 'import', directory, text: `Found memories of memory-tencentdb in ${directory}. To bring them in: openclaw strata import --from tdai` });
   const block = config?.plugins?.entries?.[REFERENCE_PLUGIN_ID];
-  if (block?.config && !config?.plugins?.entries?.[PLUGIN_ID]?.config) {
+  // What setup itself has written there, now or earlier, is no choice of the user's.
+  const chosen = Object.keys(config?.plugins?.entries?.[PLUGIN_ID]?.config ?? {}).filter((key) => key !== 'dreaming');
+  if (block?.config && chosen.length === 0) {
+    // The command replaces the whole block, so it carries along what setup itself writes there. It is pasted into a shell.
+    const taken = { ...redacted(block.config), dreaming: { ...block.config.dreaming, enabled: false } };
     out.push({
       kind: 'settings',
-      text: `Found settings of ${REFERENCE_PLUGIN_ID}; Strata takes the same keys. To use them: openclaw config set plugins.entries.${PLUGIN_ID}.config '${JSON.stringify(redacted(block.config))}' --strict-json`,
+      text: `Found settings of ${REFERENCE_PLUGIN_ID}; Strata takes the same keys. To use them: openclaw config set plugins.entries.${PLUGIN_ID}.config '${JSON.stringify(taken).replaceAll("'", '\\u0027')}' --strict-json`,
     });
   }
   if (block && block.enabled !== false)

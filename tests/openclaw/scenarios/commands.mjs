@@ -101,37 +101,6 @@ export async function commands(checks, { host, ledger }) {
   });
 }
 
-/** What a user of the reference system has: its data beside ours, and its block of settings. */
-export async function reference(checks, { host }) {
-  await checks.scenario('commands: coming from memory-tencentdb', async () => {
-    const old = path.join(host.stateDir, 'memory-tdai', 'conversations');
-    fs.mkdirSync(old, { recursive: true });
-    const said = { id: 'msg_1', sessionKey: 'agent:main:old', role: 'user', content: 'My boat is called Halcyon.', timestamp: 1_780_279_384_000 };
-    fs.writeFileSync(path.join(old, '2026-06-01.jsonl'), `${JSON.stringify(said)}\n`);
-    const setup = await host.cli(['strata', 'setup', '--yes', '--json']);
-    checks.that('setup offers the import when their data is there', setup.code === 0 && parse(setup.stdout)?.offers?.some(({ kind }) => kind === 'import'), setup);
-    const dry = await host.cli(['strata', 'import', '--from', 'tdai', '--dry-run', '--json']);
-    checks.that('a dry run says what would come', dry.code === 0 && parse(dry.stdout)?.lines === 1, dry);
-    const real = await host.cli(['strata', 'import', '--from', 'tdai', '--json']);
-    const found = await host.cli(['strata', 'search', '--messages', 'Halcyon', '--json']);
-    checks.that('the import brings it in', real.code === 0 && found.stdout.includes('Halcyon'), { real, found });
-
-    const before = host.readConfig();
-    const block = JSON.parse(fs.readFileSync(new URL('../reference-block.json', import.meta.url), 'utf8'));
-    host.editConfig((config) => {
-      const entry = config.plugins.entries.strata;
-      // Endpoints of somebody else's are left out: this block is about the keys.
-      entry.config = { ...entry.config, ...block, llm: { ...block.llm, enabled: false }, embedding: { ...block.embedding, enabled: false } };
-    });
-    const status = await host.cli(['strata', 'status', '--json']);
-    const report = parse(status.stdout);
-    checks.that("every key of the reference's block is accepted, and what has no effect is named", report?.unused?.includes('tcvdb') && report.error === null, status);
-    const validation = await host.cli(['config', 'validate']);
-    checks.that("OpenClaw's own validation takes it", validation.code === 0, validation);
-    host.editConfig((config) => (config.plugins.entries.strata.config = before.plugins.entries.strata.config));
-  });
-}
-
 /** Runs two at a time: a command is mostly OpenClaw's own start. */
 async function each(list, work) {
   const results = new Array(list.length);

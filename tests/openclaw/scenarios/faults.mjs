@@ -8,7 +8,7 @@ import { ask, askAt, injectedSystem, recalled, status } from '../stage.mjs';
 /** The engine's pauses after failures grow to minutes; a model that is down for some seconds is asked again within this. */
 const BACK_OFF_PATIENCE_MS = 180_000;
 
-/** Runs on the stage of `remembers`; the last part uninstalls the plugin. */
+/** Runs on the stage of `remembers`. */
 export async function faults(checks, place) {
   const { host, model, ledger } = place;
 
@@ -77,7 +77,10 @@ export async function faults(checks, place) {
   });
 
   await fullDisk(checks, place);
+}
 
+/** The last of everything: takes the plugin away. */
+export async function uninstall(checks, { host }) {
   await checks.scenario('uninstall', async () => {
     const removal = await host.cli(['plugins', 'uninstall', 'strata', '--force']);
     checks.that('uninstall works', removal.code === 0, removal);

@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { cacheDir } from '../deps.mjs';
 import { OpenClaw } from '../gateway.mjs';
 import { startMockModel, textOf } from '../mock-model.mjs';
 import { acknowledge, hostChores, memoryWork, purposeOf } from '../replies.mjs';
@@ -14,6 +15,11 @@ import { ask, stage } from '../stage.mjs';
 
 const FACTS = JSON.parse(fs.readFileSync(new URL('../facts.json', import.meta.url), 'utf8'));
 const MEM0 = '@mem0/openclaw-mem0@1.0.16';
+const NONE = 'no memory';
+const OURS = 'strata';
+const MEM0_NAME = 'mem0 1.0.16';
+/** The rule of thumb by which injected text is given in tokens. */
+const CHARS_PER_TOKEN = 4;
 /** The size of vectors that mem0 asks of an embedder when it is not told otherwise. */
 const MEM0_DIMENSIONS = 1536;
 /** Longest that npm may take for mem0 and what it needs; 173 s were measured at a load of 10. */
@@ -21,55 +27,66 @@ const INSTALL_TIMEOUT_MS = 900_000;
 /** Longest wait for background work after everything was said. */
 const SETTLE_MS = 120_000;
 
-/** Runs OpenClaw without a memory, with ours and with mem0, one after the other. */
-export async function sideBySide(checks, { tgz, root }) {
-  const results = [];
+/**
+ * States every fact in one session of an OpenClaw without a memory, of one with ours and of one with mem0, and waits for
+ * their background work. Returns those that it worked with, running.
+ */
+export async function tell30(checks, { tgz, root }) {
+  const peers = [];
   for (const [name, open] of [
-    ['no memory', () => bare(root)],
-    ['strata', () => ours(tgz, root)],
-    ['mem0 1.0.16', () => mem0(root)],
+    [NONE, () => bare(root)],
+    [OURS, () => ours(tgz, root)],
+    [MEM0_NAME, () => mem0(root)],
   ]) {
-    await checks.scenario(`thirty facts: ${name}`, async () => {
+    await checks.scenario(`thirty facts: ${name} is told`, async () => {
       const place = await open();
       try {
-        results.push({ name, ...(await converse(place)) });
-      } finally {
+        await place.host.start();
+        for (const { says } of FACTS) await place.host.turn('agent:main:stating', says);
+        await place.settled(place.host, place.model);
+      } catch (error) {
         await place.end();
+        throw error;
       }
-      const { found, inject, turnMs } = results.at(-1);
-      checks.figure(name, `${found} of ${FACTS.length} facts in the request that asks; ${inject} characters of prompt; median turn ${turnMs} ms`);
+      peers.push({ name, ...place });
     });
   }
-  const [plain, strata, other] = results;
-  if (!plain || !strata || !other) return;
-  const tokens = (result) => Math.round((result.inject - plain.inject) / 4);
-  checks.figure('strata', `${strata.found}/${FACTS.length} facts, about ${tokens(strata)} tokens injected, +${strata.turnMs - plain.turnMs} ms a turn`);
-  checks.figure('mem0', `${other.found}/${FACTS.length} facts, about ${tokens(other)} tokens injected, +${other.turnMs - plain.turnMs} ms a turn`);
-  checks.that('strata brings at least as many facts as mem0', strata.found >= other.found, results);
+  return peers;
 }
 
-/** States every fact in one session, waits for background work, and asks each in a session of its own. */
-async function converse({ host, model, settled }) {
-  await host.start();
-  for (const { says } of FACTS) await host.turn('agent:main:stating', says);
-  await settled(host, model);
-  const durations = [];
-  let found = 0;
-  let inject = 0;
-  const missed = [];
-  for (const [n, { asks, word }] of FACTS.entries()) {
-    const turn = await host.turn(`agent:main:asking-${n}`, asks);
-    durations.push(turn.ms);
-    const request = model.requests.filter((r) => r.kind === 'agent' && r.question.includes(asks)).at(0);
-    if (!request) throw new Error(`the model was not asked ${asks}: ${JSON.stringify(turn.body)}`);
-    const prompt = request.body.messages.map((m) => textOf(m.content)).join('\n');
-    inject += prompt.length;
-    if (prompt.includes(word)) found += 1;
-    else missed.push(asks);
-  }
-  if (missed.length) console.log(`  missed: ${missed.join(' | ')}`);
-  durations.sort((a, b) => a - b);
-  return { found, inject: Math.round(inject / FACTS.length), turnMs: Math.round(durations[Math.floor(durations.length / 2)]) };
+/** Asks each for every fact, in turn, so that all are timed on the same machine at the same time. */
+export async function ask30(checks, peers) {
+  await checks.scenario('thirty facts: asked', async () => {
+    const results = new Map(peers.map(({ name }) => [name, { name, found: 0, inject: 0, durations: [], missed: [] }]));
+    for (const [n, fact] of FACTS.entries()) for (const peer of peers) await askFor(fact, n, peer, results.get(peer.name));
+    for (const result of results.values()) {
+      result.inject = Math.round(result.inject / FACTS.length);
+      result.durations.sort((a, b) => a - b);
+      result.turnMs = Math.round(result.durations[Math.floor(FACTS.length / 2)]);
+      checks.figure(
+        result.name,
+        `${result.found} of ${FACTS.length} facts in the request that asks; ${result.inject} characters of prompt; median turn ${result.turnMs} ms`,
+      );
+    }
+    const [plain, strata, other] = [NONE, OURS, MEM0_NAME].map((name) => results.get(name));
+    if (!plain || !strata || !other) throw new Error(`only ${[...results.keys()].join(', ')} could be asked`);
+    for (const { name, inject, turnMs } of [strata, other]) {
+      checks.figure(`${name} adds`, `about ${Math.round((inject - plain.inject) / CHARS_PER_TOKEN)} tokens and ${turnMs - plain.turnMs} ms a turn`);
+    }
+    if (strata.missed.length) checks.figure('missed by ours', strata.missed.join(' | '));
+    checks.that('strata brings at least as many facts as mem0', strata.found >= other.found, [...results.values()]);
+  });
+}
+
+async function askFor({ asks, word }, n, { host, model }, result) {
+  const turn = await host.turn(`agent:main:asking-${n}`, asks);
+  result.durations.push(turn.ms);
+  const request = model.requests.filter((r) => r.kind === 'agent' && r.question.includes(asks)).at(0);
+  if (!request) throw new Error(`the model was not asked ${asks}: ${JSON.stringify(turn.body)}`);
+  const prompt = request.body.messages.map((m) => textOf(m.content)).join('\n');
+  result.inject += prompt.length;
+  if (prompt.includes(word)) result.found += 1;
+  else result.missed.push(asks);
 }
 
 /** A perfect extractor for either plugin's prompt: the facts that stand in its new messages. */
@@ -160,6 +177,8 @@ function npmSettings() {
   const file = process.env.NPM_CONFIG_USERCONFIG ?? path.join(os.homedir(), '.npmrc');
   return {
     ...(fs.existsSync(file) ? { NPM_CONFIG_USERCONFIG: file } : {}),
+    // Its home is new every time, and npm's cache would be.
+    NPM_CONFIG_CACHE: path.join(cacheDir(), 'npm'),
     ...(process.env.NODE_EXTRA_CA_CERTS ? { NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS } : {}),
   };
 }
