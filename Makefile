@@ -16,7 +16,7 @@ STARTED := $(shell date +%s)
 # Node parts are built and tested where Node and npm exist.
 HAVE_NODE := $(shell command -v $(NODE) >/dev/null 2>&1 && command -v $(NPM) >/dev/null 2>&1 && echo yes)
 
-.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick test-openclaw-in-time fetch-openclaw fmt-check clippy clean proof-kill proof-throughput proof-offload measure-offload measure-offload-speed measure-tokens test-mermaid side-by-side bench
+.PHONY: demo test component runner node test-core test-hosts test-node test-node-versions test-openclaw test-openclaw-quick test-openclaw-in-time fetch-openclaw fmt-check clippy clean proof-kill proof-simulation proof-throughput proof-offload measure-offload measure-offload-speed measure-tokens test-mermaid side-by-side bench
 
 ## demo: remember a conversation of some weeks, and show what enters the next prompt
 demo: runner
@@ -40,6 +40,10 @@ runner: component
 ## proof-kill: kill -9 during 50 imports; needs the shared corpora, else it takes the example
 proof-kill: runner
 	python3 tests/proofs/kill_import.py $(RUNNER)
+
+## proof-simulation: random lives of a space under crashes, full disks and wrong answers; SEEDS=0..1000 chooses them
+proof-simulation:
+	STRATA_SEEDS=$(or $(SEEDS),0..1000) $(CARGO) test --release -p strata-tests --test simulation -- --nocapture
 
 ## proof-throughput: the same import and questions on the core, in wasmtime and on Node, as ratios; needs the shared corpora
 proof-throughput: runner node

@@ -145,7 +145,7 @@ pub fn waiting(db: &Connection) -> Result<Vec<Waiting>> {
             )
             .and_then(|mut query| query.query_row(params![scope, MAX_BATCH_ATOMS], |row| Ok((row.get(0)?, row.get(1)?))))
             .map_err(failure)?;
-        let upkeep = !outdated(db, ScopeId(scope))?.is_empty();
+        let upkeep = needs_upkeep(db, ScopeId(scope))?;
         if atoms > 0 || upkeep {
             waiting.push(Waiting {
                 scope: ScopeId(scope),
@@ -194,6 +194,29 @@ fn outdated(db: &Connection, scope: ScopeId) -> Result<Vec<i64>> {
     .map_err(failure)
 }
 
+/// Returns whether a live scene states what is no longer believed and no dead batch has tried it since: such a batch waits
+/// for `retry`, and what changes on the page, or under it, makes a new one.
+fn needs_upkeep(db: &Connection, scope: ScopeId) -> Result<bool> {
+    let given_up_at: i64 = db
+        .prepare_cached("SELECT coalesce(max(created_at), -1) FROM batches WHERE layer = 'l2' AND scope = ?1 AND state = 'dead'")
+        .and_then(|mut query| query.query_row([scope.0], |row| row.get(0)))
+        .map_err(failure)?;
+    for page in outdated(db, scope)? {
+        let changed_at: i64 = db
+            .prepare_cached(
+                "SELECT max(pages.updated_at, coalesce(max(atoms.believed_to), 0)) FROM pages
+                   LEFT JOIN grounds ON grounds.page = pages.id AND grounds.revision = pages.revision
+                   LEFT JOIN atoms ON atoms.uid = grounds.atom WHERE pages.id = ?1",
+            )
+            .and_then(|mut query| query.query_row([page], |row| row.get(0)))
+            .map_err(failure)?;
+        if changed_at > given_up_at {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Opens a batch over what waits in a scope.
 pub fn open(tx: &Transaction<'_>, scope: ScopeId, at: Instant) -> Result<BatchId> {
     let batch = work::create(tx, "l2", scope, None, at)?;
@@ -210,6 +233,8 @@ pub fn open(tx: &Transaction<'_>, scope: ScopeId, at: Instant) -> Result<BatchId
 pub fn start(job: &mut Job<'_>, batch: &Batch) -> Result<Step> {
     let facts = taken(job.tx, batch.id)?;
     if facts.is_empty() && outdated(job.tx, batch.scope)?.is_empty() {
+        // An earlier attempt may have noted facts that have ended since: a rebuild must not take them up.
+        keep_draft(job.tx, batch.id, &Draft::default())?;
         return Ok(Step::Done(Vec::new()));
     }
     let mut draft: Draft = serde_json::from_str(&batch.draft).unwrap_or_default();

@@ -314,6 +314,12 @@ pub fn derive(job: &mut Job<'_>, batch: &Batch, answer: Option<&str>) -> Result<
     }
 }
 
+/// Notes what a batch had seen whose result a rebuild takes as given.
+pub fn given(tx: &Transaction<'_>, scope: ScopeId, at: Instant) -> Result<()> {
+    let scenes = changed(tx, scope, false)?.iter().map(|scene| (scene.uid.clone(), scene.number)).collect();
+    settle(tx, scope, &Draft { scenes, newest_atom: newest_atom(tx, scope)?, ..Draft::default() }, at)
+}
+
 /// Returns the atoms that a question showed: those of the scenes, the persona and the instructions.
 fn shown_atoms(db: &Connection, scope: ScopeId, draft: &Draft, persona: Option<&Page>) -> Result<Vec<String>> {
     let mut atoms: Vec<String> = instructions(db, scope)?.into_iter().map(|fact| fact.uid).collect();

@@ -149,14 +149,17 @@ impl Rebuild<'_> {
     fn batch(&mut self, (id, at): (i64, Instant)) -> Result<()> {
         // Inputs of the same millisecond came before: a human's edit ends what a batch had read.
         self.inputs(at)?;
-        let forgotten: bool = self
+        let given: bool = self
             .live
-            .prepare_cached("SELECT 1 FROM requests WHERE batch = ?1 AND state = 'forgotten'")
+            .prepare_cached(
+                "SELECT 1 FROM requests WHERE batch = ?1 AND state = 'forgotten'
+                 UNION ALL SELECT 1 FROM batches WHERE id = ?1 AND json_valid(draft) AND json_extract(draft, '$.given')",
+            )
             .and_then(|mut query| query.exists([id]))
             .map_err(failure)?;
-        if forgotten {
+        if given {
             self.given += 1;
-            return self.given_batch(id);
+            return self.given_batch(id, i64::try_from(at).unwrap_or(i64::MAX));
         }
         let batch = work::batch(self.tx, BatchId(id))?;
         let mut out = Vec::new();
@@ -172,11 +175,31 @@ impl Rebuild<'_> {
             "l2" => l2::derive(&mut job, &batch, scenes.as_deref())?,
             _ => l3::derive(&mut job, &batch, persona.as_deref())?,
         };
+        if batch.layer == "l1" {
+            self.leave_out_forgotten()?;
+        }
         self.derived += 1;
         if let Step::Failed(reason) = step
             && self.refused.len() < MAX_LISTED
         {
             self.refused.push(json!({"batch": id, "layer": batch.layer, "reason": reason}));
+        }
+        Ok(())
+    }
+
+    /// Takes out atoms that were forgotten while the messages that they rest on stayed; what they had ended holds again.
+    fn leave_out_forgotten(&self) -> Result<()> {
+        const FORGOTTEN: &str = "SELECT id FROM atoms WHERE uid IN (SELECT identity FROM forgotten)";
+        for sql in [
+            format!(
+                "UPDATE atoms SET believed_to = NULL, valid_to = NULL WHERE id IN (SELECT older FROM links WHERE newer IN ({FORGOTTEN}))
+                    AND NOT EXISTS (SELECT 1 FROM links WHERE older = atoms.id AND newer NOT IN ({FORGOTTEN}))"
+            ),
+            format!("DELETE FROM evidence WHERE atom IN ({FORGOTTEN})"),
+            format!("DELETE FROM links WHERE newer IN ({FORGOTTEN}) OR older IN ({FORGOTTEN})"),
+            format!("DELETE FROM atoms WHERE id IN ({FORGOTTEN})"),
+        ] {
+            self.tx.execute(&sql, []).map_err(failure)?;
         }
         Ok(())
     }
@@ -189,9 +212,7 @@ impl Rebuild<'_> {
             .prepare_cached("SELECT id FROM atoms WHERE batch IS NULL AND believed_from <= ?1 ORDER BY id")
             .and_then(|mut query| query.query_map([until], |row| row.get(0))?.collect())
             .map_err(failure)?;
-        for atom in atoms {
-            self.atom(atom)?;
-        }
+        self.atoms(&atoms, until)?;
         let revisions: Vec<(i64, u32)> = self
             .live
             .prepare_cached("SELECT page, number FROM revisions WHERE batch IS NULL AND at <= ?1 ORDER BY at, page, number")
@@ -203,18 +224,21 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Takes over the results of a batch whose answer was forgotten.
-    fn given_batch(&mut self, id: i64) -> Result<()> {
+    /// Takes over the results of a batch whose answer was forgotten, or whose messages another batch has taken since.
+    fn given_batch(&mut self, id: i64, at: i64) -> Result<()> {
         let list = |sql: &str| -> Result<Vec<(i64, u32)>> {
             self.live.prepare(sql).and_then(|mut query| query.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()).map_err(failure)
         };
-        let atoms = list("SELECT id, 0 FROM atoms WHERE batch = ?1 ORDER BY id")?;
+        let atoms: Vec<i64> = list("SELECT id, 0 FROM atoms WHERE batch = ?1 ORDER BY id")?.into_iter().map(|(atom, _)| atom).collect();
         let revisions = list("SELECT page, number FROM revisions WHERE batch = ?1 ORDER BY page, number")?;
-        for (atom, _) in atoms {
-            self.atom(atom)?;
-        }
+        self.atoms(&atoms, at)?;
+        self.confirmations(id)?;
         for (page, number) in revisions {
             self.revision(page, number)?;
+        }
+        let batch = work::batch(self.tx, BatchId(id))?;
+        if batch.layer == "l3" {
+            l3::given(self.tx, batch.scope, u64::try_from(at).unwrap_or(0))?;
         }
         Ok(())
     }
@@ -227,15 +251,27 @@ impl Rebuild<'_> {
         self.tx.query_row(&format!("SELECT id FROM {table} WHERE uid = ?1"), [uid], |row| row.get(0)).optional().map_err(failure)
     }
 
-    /// Copies an atom with its evidence; what it replaced ends as it did.
-    fn atom(&mut self, row: i64) -> Result<()> {
+    /// Copies atoms that are not here yet, with their evidence; then what they replaced ends as it did, which may be one
+    /// of them with a later row.
+    fn atoms(&mut self, rows: &[i64], until: i64) -> Result<()> {
+        let mut new = Vec::new();
+        for row in rows {
+            if let Some(here) = self.atom(*row)? {
+                new.push((*row, here));
+            }
+        }
+        new.into_iter().try_for_each(|(row, here)| self.ends(row, here, until))
+    }
+
+    /// Copies an atom with its evidence; returns its number here if it is new.
+    fn atom(&mut self, row: i64) -> Result<Option<i64>> {
         let uid = self.uid("atoms", row)?;
         if self.here("atoms", &uid)?.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         // Rows here have numbers of their own.
         copy(self.live, self.tx, "atoms", &format!("id = {row}"), &["id", "believed_to", "valid_to"])?;
-        let Some(here) = self.here("atoms", &uid)? else { return Ok(()) };
+        let Some(here) = self.here("atoms", &uid)? else { return Ok(None) };
         let evidence: Vec<(i64, String)> = self
             .live
             .prepare_cached("SELECT message, quote FROM evidence WHERE atom = ?1")
@@ -244,19 +280,42 @@ impl Rebuild<'_> {
         for (message, quote) in evidence {
             self.tx.execute("INSERT OR IGNORE INTO evidence (atom, message, quote) VALUES (?1, ?2, ?3)", params![here, message, quote]).map_err(failure)?;
         }
-        let older: Vec<(i64, String, i64)> = self
+        Ok(Some(here))
+    }
+
+    /// Lets the messages of a batch stand behind the facts that it only confirmed.
+    fn confirmations(&self, batch: i64) -> Result<()> {
+        let confirmed: Vec<(String, i64, String)> = self
             .live
-            .prepare_cached("SELECT older, kind, at FROM links WHERE newer = ?1")
-            .and_then(|mut query| query.query_map([row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect())
+            .prepare_cached(
+                "SELECT atoms.uid, evidence.message, evidence.quote FROM evidence JOIN messages ON messages.id = evidence.message
+                   JOIN atoms ON atoms.id = evidence.atom WHERE messages.batch = ?1 AND atoms.batch IS NOT ?1",
+            )
+            .and_then(|mut query| query.query_map([batch], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect())
             .map_err(failure)?;
-        for (older, kind, at) in older {
-            let Some(old) = self.here("atoms", &self.uid("atoms", older)?)? else { continue };
+        for (uid, message, quote) in confirmed {
+            if let Some(here) = self.here("atoms", &uid)? {
+                self.tx.execute("INSERT OR IGNORE INTO evidence (atom, message, quote) VALUES (?1, ?2, ?3)", params![here, message, quote]).map_err(failure)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what an atom replaced by then, and the atom itself: replaced by one that was said later, although it came first,
+    /// or ended without a successor, which an imported one may have.
+    fn ends(&mut self, row: i64, here: i64, until: i64) -> Result<()> {
+        let links: Vec<(i64, i64, String, i64)> = self
+            .live
+            .prepare_cached("SELECT newer, older, kind, at FROM links WHERE (newer = ?1 OR older = ?1) AND at <= ?2")
+            .and_then(|mut query| query.query_map([row, until], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?.collect())
+            .map_err(failure)?;
+        for (newer, older, kind, at) in links {
+            let (Some(new), Some(old)) = (self.here("atoms", &self.uid("atoms", newer)?)?, self.here("atoms", &self.uid("atoms", older)?)?) else { continue };
             let ends: (Option<i64>, Option<i64>) =
                 self.live.query_row("SELECT believed_to, valid_to FROM atoms WHERE id = ?1", [older], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failure)?;
             self.tx.execute("UPDATE atoms SET believed_to = ?2, valid_to = ?3 WHERE id = ?1", params![old, ends.0, ends.1]).map_err(failure)?;
-            self.tx.execute("INSERT OR IGNORE INTO links (newer, older, kind, at) VALUES (?1, ?2, ?3, ?4)", params![here, old, kind, at]).map_err(failure)?;
+            self.tx.execute("INSERT OR IGNORE INTO links (newer, older, kind, at) VALUES (?1, ?2, ?3, ?4)", params![new, old, kind, at]).map_err(failure)?;
         }
-        // An imported atom may have ended without a successor.
         let ends: Option<(Option<i64>, Option<i64>)> = self
             .live
             .prepare_cached("SELECT believed_to, valid_to FROM atoms WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM links WHERE older = ?1)")

@@ -148,6 +148,23 @@ fn a_correction_that_is_forgotten_restores_what_it_corrected() {
 }
 
 #[test]
+fn a_middle_link_that_is_forgotten_does_not_bring_back_what_a_later_fact_had_ended() {
+    let mut space = Space::new(false, config());
+    for line in ["I live in Porto.", "I live in Lisbon.", "I live in Braga."] {
+        space.say(line);
+        space.tick(0);
+    }
+    let lisbon = space.atom("The user lives in Lisbon.");
+    let which = Selector { ids: vec![message_of(&space, &lisbon)], ..Selector::default() };
+    space.engine.forget(&which, true, space.at).expect("forgotten");
+    assert_eq!(space.row::<String>("SELECT group_concat(text) FROM atoms WHERE believed_to IS NULL"), "The user lives in Braga.");
+    let porto = space.atom("The user lives in Porto.");
+    assert_eq!(space.row::<u32>(&format!("SELECT count(*) FROM links JOIN atoms ON atoms.id = older WHERE uid = '{porto}'")), 1, "Braga ends Porto");
+    let report = json(space.engine.rebuild(space.at));
+    assert_eq!(report["l1"]["identical"], true, "{report}");
+}
+
+#[test]
 fn traces_go_both_ways() {
     let (space, secret, _) = full();
     let persona = json(space.engine.trace("persona"));

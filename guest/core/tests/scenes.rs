@@ -239,6 +239,32 @@ fn a_scene_that_states_what_no_longer_holds_is_due_at_the_ceiling() {
 }
 
 #[test]
+fn a_page_that_a_model_cannot_mend_is_not_asked_about_without_end() {
+    const ATTEMPTS: usize = 5;
+    let mut space = Space::new(true, json!({}));
+    let one = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
+    let last = space.at;
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    space.complete(&id, &profile("Lives in Porto.", &one));
+    space.change(&format!("UPDATE atoms SET believed_to = {last}"));
+    let mut asked = 0;
+    for _ in 0..60 {
+        space.tick(1_200 * SECOND);
+        for (id, request) in space.asked() {
+            asked += usize::from(request.purpose == "l2-scenes");
+            space.complete(&id, &answer(json!([update("porto.md", json!([{"text": "Moved to Porto.", "atoms": [one]}]))])));
+        }
+    }
+    assert_eq!(asked, ATTEMPTS, "the batch is dead and waits for a retry");
+    space.engine.retry("l2", space.at).expect("retried");
+    space.tick(0);
+    assert_eq!(space.asked().len(), 1, "a retry asks again");
+}
+
+#[test]
 fn flush_and_session_end_run_scenes_without_delay() {
     for by_flush in [true, false] {
         let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 5, "enableWarmup": false}}));

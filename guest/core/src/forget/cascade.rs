@@ -55,6 +55,7 @@ pub(super) fn run(tx: &Transaction<'_>, calendar: &Calendar, doomed: &Doomed, at
     spread(tx, &mut doomed)?;
     collect(tx, &doomed, &mut cascade)?;
     mirrors(tx, calendar, &doomed)?;
+    pages_are_given(tx, &doomed)?;
     pages::rewrite_all(tx, &doomed, &mut cascade)?;
     ledger(tx, &doomed, &mut cascade, at)?;
     atoms(tx, &doomed, &mut cascade)?;
@@ -183,8 +184,10 @@ fn ledger(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, at: Inst
             .map_err(failure)?;
         if holds(&draft, doomed, cascade) {
             cascade.count("drafts", 1);
-            // A batch that is not done starts over from its rows.
+            // A batch that is not done starts over from its rows; one that is done cannot be derived again, and its results
+            // are taken as given.
             execute(tx, "UPDATE batches SET draft = '', stage = CASE state WHEN 'done' THEN stage ELSE '' END WHERE id = ?1", [id])?;
+            take_as_given(tx, id)?;
         }
         if holds(&reason, doomed, cascade) {
             execute(tx, "UPDATE batches SET reason = 'forgotten' WHERE id = ?1", [id])?;
@@ -197,8 +200,55 @@ fn ledger(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, at: Inst
     Ok(())
 }
 
+/// Scenes and personas of before were made beside what is gone now: with less on a page there is room for something else, so
+/// that no batch of the scope's pages is sure to come out the same.
+fn pages_are_given(tx: &Transaction<'_>, doomed: &Doomed) -> Result<()> {
+    let mut scopes: BTreeSet<i64> = BTreeSet::new();
+    for (table, rows) in [("messages", &doomed.messages), ("atoms", &doomed.atoms), ("pages", &doomed.pages)] {
+        let sql = format!("SELECT scope FROM {table} WHERE id = ?1");
+        for &row in rows {
+            scopes.extend(list::<i64>(tx, &sql, [row])?);
+        }
+    }
+    for &(page, _) in &doomed.revisions {
+        scopes.extend(list::<i64>(tx, "SELECT scope FROM pages WHERE id = ?1", [page])?);
+    }
+    for scope in scopes {
+        for batch in list::<i64>(tx, "SELECT id FROM batches WHERE layer IN ('l2', 'l3') AND scope = ?1 AND state = 'done'", [scope])? {
+            take_as_given(tx, batch)?;
+        }
+    }
+    Ok(())
+}
+
+/// Marks a batch that is done as one that cannot be derived again from its answer: what it was about, or what it made, has
+/// changed. A rebuild takes its results as given.
+fn take_as_given(tx: &Transaction<'_>, batch: i64) -> Result<()> {
+    let sql =
+        "UPDATE batches SET draft = json_set(CASE WHEN json_valid(draft) THEN draft ELSE '{}' END, '$.given', json('true')) WHERE id = ?1 AND state = 'done'";
+    execute(tx, sql, [batch]).map(|_| ())
+}
+
 fn holds(text: &str, doomed: &Doomed, cascade: &Cascade) -> bool {
     !text.is_empty() && (has_terms(text, &doomed.terms) || cascade.needles.found_in(text.as_bytes()) || super::names(text, &cascade.uids))
+}
+
+/// Returns the first atom that stays in the line of those that replaced a doomed one.
+fn successor(tx: &Transaction<'_>, doomed: &Doomed, atom: i64) -> Result<Option<i64>> {
+    let mut seen = BTreeSet::from([atom]);
+    let mut open = vec![atom];
+    // Ends because each atom is looked at once.
+    while let Some(atom) = open.pop() {
+        for newer in list::<i64>(tx, "SELECT newer FROM links WHERE older = ?1 ORDER BY at, newer", [atom])? {
+            if !doomed.atoms.contains(&newer) {
+                return Ok(Some(newer));
+            }
+            if seen.insert(newer) {
+                open.push(newer);
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn atoms(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade) -> Result<()> {
@@ -209,10 +259,28 @@ fn atoms(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade) -> Result
                 continue;
             }
             let others: Vec<i64> = list(tx, "SELECT newer FROM links WHERE older = ?1", [older])?;
-            if others.iter().all(|newer| doomed.atoms.contains(newer)) {
-                let restored =
-                    execute(tx, "UPDATE atoms SET believed_to = NULL, valid_to = NULL, scene_batch = NULL WHERE id = ?1 AND believed_to IS NOT NULL", [older])?;
-                cascade.count("atoms-restored", restored);
+            if !others.iter().all(|newer| doomed.atoms.contains(newer)) {
+                continue;
+            }
+            match successor(tx, doomed, atom)? {
+                // What ended the doomed atom later ends what the doomed atom had ended.
+                Some(newer) => {
+                    execute(
+                        tx,
+                        "INSERT OR IGNORE INTO links (newer, older, kind, at) SELECT id, ?2, 'supersedes', believed_from FROM atoms WHERE id = ?1",
+                        [newer, older],
+                    )?;
+                    execute(
+                        tx,
+                        "UPDATE atoms SET (believed_to, valid_to) = (SELECT believed_from, valid_from FROM atoms WHERE id = ?1) WHERE id = ?2",
+                        [newer, older],
+                    )?;
+                }
+                None => {
+                    let sql = "UPDATE atoms SET believed_to = NULL, valid_to = NULL, scene_batch = NULL WHERE id = ?1 AND believed_to IS NOT NULL";
+                    let restored = execute(tx, sql, [older])?;
+                    cascade.count("atoms-restored", restored);
+                }
             }
         }
     }
@@ -227,6 +295,14 @@ fn atoms(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade) -> Result
         }
     }
     for message in again {
+        // Nor can a batch be derived that looked at the same messages again.
+        for batch in list::<i64>(
+            tx,
+            "SELECT batches.id FROM batches JOIN messages ON batches.id = messages.batch OR batches.again = messages.batch WHERE messages.id = ?1",
+            [message],
+        )? {
+            take_as_given(tx, batch)?;
+        }
         cascade.count("messages-requeued", execute(tx, "UPDATE messages SET batch = NULL WHERE id = ?1", [message])?);
     }
     for &atom in &doomed.atoms {

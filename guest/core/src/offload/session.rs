@@ -79,9 +79,10 @@ impl Sessions {
         self.open.retain(|(known, _)| *known != id);
     }
 
-    /// Forgets everything in memory.
+    /// Forgets everything in memory, also what users have said that no task has taken up yet.
     pub fn clear(&mut self) {
         self.open.clear();
+        self.prompts.clear();
     }
 }
 
