@@ -84,9 +84,10 @@ const glue = withoutDebugLog(keepByteOrderMarks(Buffer.from(files['engine.js']).
 writeFileSync(join(dist, 'engine.js'), minified(glue));
 writeFileSync(join(dist, 'engine.d.ts'), 'export function instantiate(module: (name: string) => WebAssembly.Module, imports: object): object;\n');
 
-// What OpenClaw must be told before any engine opens.
-const { listToolsSync } = await import('../src/pure.js');
+// What the OpenClaw plugin must know before any engine opens: to ask an engine on the gateway's thread takes 0.2 s of it.
+const { configSchemaSync, listToolsSync } = await import('../src/pure.js');
 writeFileSync(join(dist, 'tools.json'), JSON.stringify(listToolsSync()));
+writeFileSync(join(dist, 'settings.json'), JSON.stringify(configSchemaSync().default ?? {}));
 
 if (!process.argv.includes('--no-types')) {
   // First the types of this package from its sources, then a caller that is written against them.

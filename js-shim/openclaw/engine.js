@@ -1,7 +1,11 @@
 // The engine as the plugin calls it: one function for every call, so that a line to another process looks
 // the same. Names and records are the Node package's; results are JSON values.
+import fs from 'node:fs';
 import { engineSettings } from './settings.js';
 import { failure } from './socket.js';
+
+/** The engine's settings with their defaults, written down by the build. */
+const SETTINGS_FILE = new URL('../dist/settings.json', import.meta.url);
 
 /** Calls of the package's `Memory`, by name. */
 const HOOKS = new Set(['beforePromptBuild', 'afterToolCall', 'agentEnd', 'sessionEnd', 'assemble', 'reportUsage', 'callTool', 'status', 'flush']);
@@ -34,10 +38,10 @@ const DOCUMENTS = {
  */
 export async function openEngine({ dir, settings, complete, log }) {
   // Loaded here, because most processes that load the plugin never open a space.
-  const { configSchemaSync, openMemory } = await import('../src/index.js');
+  const { openMemory } = await import('../src/index.js');
   const memory = await openMemory({
     dir,
-    settings: engineSettings(settings.engine, configSchemaSync().default ?? {}),
+    settings: engineSettings(settings.engine, JSON.parse(fs.readFileSync(SETTINGS_FILE, 'utf8'))),
     log,
     ...model(settings.model, complete),
     ...embedding(settings.embedding),

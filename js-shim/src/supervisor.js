@@ -7,7 +7,7 @@
 import { Worker } from 'node:worker_threads';
 import { StrataError } from './errors.js';
 import { isDead, newHolder } from './holder.js';
-import { engineModules } from './instance.js';
+import { compileEngine, engineModules } from './instance.js';
 
 /**
  * @typedef {import('./instance.js').Models} Models
@@ -60,6 +60,7 @@ export class Supervisor {
     /** @type {string[]} */
     const evict = [];
     try {
+      await compileEngine(this.host.memoryLimitBytes);
       for (;;) {
         const settings = JSON.stringify({ ...this.host.settings, holder: this.#holder, evict });
         this.#worker ??= this.#start();
