@@ -33,8 +33,12 @@ const MAX_WORD: usize = 256;
 
 /// Words whose pieces are remembered, a power of two, and the longest of them in bytes: a conversation says the same words
 /// again, and cutting one costs far more than adding its pieces.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 16_384;
 const MAX_REMEMBERED: usize = 24;
+
+/// Bits that tell which beginnings of pieces there are, a power of two: one of nine is set, so cutting a word soon stops
+/// looking for longer pieces.
+const BEGINNING_BITS: usize = 1 << 21;
 
 /// A word and its pieces, the last one first.
 type Remembered = (Box<str>, Box<[u32]>);
@@ -45,8 +49,11 @@ pub struct Embedder {
     pieces: usize,
     longest: usize,
     unknown: f32,
-    /// Open addressing by the hash of the name; `u32::MAX` is empty.
-    slots: Vec<u32>,
+    /// Open addressing by the hash of the name: its upper half, and the piece; `u32::MAX` is empty. Most of what is looked
+    /// for is no piece, which the upper half tells.
+    slots: Vec<(u32, u32)>,
+    /// By the hash of the beginning.
+    beginnings: Vec<u64>,
     /// By the hash of the word; a later word takes the place.
     remembered: RefCell<Vec<Option<Remembered>>>,
 }
@@ -61,16 +68,29 @@ impl Embedder {
     /// Returns the model; reads the compiled-in file once.
     pub fn new() -> Self {
         assert!(FILE.starts_with(b"STRATAE1") && u32_at(12) == DIMENSIONS, "the compiled-in model has its format");
-        let mut model = Self { pieces: u32_at(8), longest: u32_at(16), unknown: 0.0, slots: Vec::new(), remembered: RefCell::new(vec![None; REMEMBERED]) };
-        model.slots = vec![u32::MAX; (model.pieces * 2).next_power_of_two()];
+        let mut model = Self {
+            pieces: u32_at(8),
+            longest: u32_at(16),
+            unknown: 0.0,
+            slots: Vec::new(),
+            beginnings: vec![0; BEGINNING_BITS / 64],
+            remembered: RefCell::new(vec![None; REMEMBERED]),
+        };
+        model.slots = vec![(0, u32::MAX); (model.pieces * 2).next_power_of_two()];
         let mut least = 0.0_f32;
         for piece in 0..model.pieces {
             least = least.min(model.score(piece));
-            let mut slot = model.slot(hash(HASH_SEED, model.name(piece)));
-            while model.slots[slot] != u32::MAX {
+            let mut hash = HASH_SEED;
+            for byte in model.name(piece) {
+                hash = hash_byte(hash, *byte);
+                let bit = beginning_bit(hash);
+                model.beginnings[bit / 64] |= 1 << (bit % 64);
+            }
+            let mut slot = model.slot(hash);
+            while model.slots[slot].1 != u32::MAX {
                 slot = (slot + 1) & (model.slots.len() - 1);
             }
-            model.slots[slot] = piece as u32;
+            model.slots[slot] = ((hash >> 32) as u32, piece as u32);
         }
         model.unknown = least - UNKNOWN_PENALTY;
         model
@@ -78,7 +98,7 @@ impl Embedder {
 
     /// Returns the unit vector of a text; all zeros if it has no known piece.
     pub fn embed(&self, text: &str) -> [f32; DIMENSIONS] {
-        let mut sum = [0.0_f32; DIMENSIONS];
+        let mut sum = Sum::default();
         let mut path = Path::default();
         let mut word = String::with_capacity(MAX_WORD);
         let mut end = |word: &mut String| {
@@ -108,8 +128,7 @@ impl Embedder {
         if any {
             self.add_word(&word, &mut path, &mut sum);
         }
-        dot::normalize(&mut sum);
-        sum
+        sum.unit()
     }
 
     /// Returns how much a word tells, in nats: minus the logarithm of its probability in the text that the model's
@@ -133,7 +152,7 @@ impl Embedder {
     }
 
     /// Adds the vectors of a word's pieces.
-    fn add_word(&self, word: &str, path: &mut Path, sum: &mut [f32; DIMENSIONS]) {
+    fn add_word(&self, word: &str, path: &mut Path, sum: &mut Sum) {
         let mut remembered = self.remembered.borrow_mut();
         let hash = hash(HASH_SEED, word.as_bytes());
         let place = &mut remembered[(hash ^ (hash >> 29)) as usize % REMEMBERED];
@@ -164,6 +183,10 @@ impl Embedder {
             let mut known_single = false;
             for end in start + 1..=bytes.len().min(start + self.longest) {
                 state = hash_byte(state, bytes[end - 1]);
+                let bit = beginning_bit(state);
+                if self.beginnings[bit / 64] >> (bit % 64) & 1 == 0 {
+                    break;
+                }
                 if !word.is_char_boundary(end) {
                     continue;
                 }
@@ -188,12 +211,12 @@ impl Embedder {
         pieces
     }
 
-    fn add_piece(&self, piece: usize, sum: &mut [f32; DIMENSIONS]) {
+    fn add_piece(&self, piece: usize, sum: &mut Sum) {
         let scale = f32_at(HEAD + (self.pieces + piece) * 4);
         let row = HEAD + self.pieces * 8 + piece * DIMENSIONS / 2;
-        for (pair, byte) in sum.chunks_exact_mut(2).zip(&FILE[row..row + DIMENSIONS / 2]) {
-            pair[0] += f32::from((byte & 15) as i8 - 8) * scale;
-            pair[1] += f32::from((byte >> 4) as i8 - 8) * scale;
+        for ((even, odd), byte) in sum.even.iter_mut().zip(&mut sum.odd).zip(&FILE[row..row + DIMENSIONS / 2]) {
+            *even += f32::from((byte & 15) as i8 - 8) * scale;
+            *odd += f32::from((byte >> 4) as i8 - 8) * scale;
         }
     }
 
@@ -215,11 +238,36 @@ impl Embedder {
         let mut slot = self.slot(hash);
         loop {
             match self.slots[slot] {
-                u32::MAX => return None,
-                piece if self.name(piece as usize) == name => return Some(piece as usize),
+                (_, u32::MAX) => return None,
+                (upper, piece) if upper == (hash >> 32) as u32 && self.name(piece as usize) == name => return Some(piece as usize),
                 _ => slot = (slot + 1) & (self.slots.len() - 1),
             }
         }
+    }
+}
+
+/// The sum of some rows, the halves of a byte apart so that rows are added with SIMD.
+struct Sum {
+    even: [f32; DIMENSIONS / 2],
+    odd: [f32; DIMENSIONS / 2],
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { even: [0.0; DIMENSIONS / 2], odd: [0.0; DIMENSIONS / 2] }
+    }
+}
+
+impl Sum {
+    /// Returns the sum at length one.
+    fn unit(&self) -> [f32; DIMENSIONS] {
+        let mut vector = [0.0; DIMENSIONS];
+        for (pair, (even, odd)) in vector.chunks_exact_mut(2).zip(self.even.iter().zip(&self.odd)) {
+            pair[0] = *even;
+            pair[1] = *odd;
+        }
+        dot::normalize(&mut vector);
+        vector
     }
 }
 
@@ -254,6 +302,10 @@ const HASH_SEED: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn hash_byte(state: u64, byte: u8) -> u64 {
     (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+}
+
+fn beginning_bit(hash: u64) -> usize {
+    (hash ^ (hash >> 32)) as usize & (BEGINNING_BITS - 1)
 }
 
 fn hash(seed: u64, bytes: &[u8]) -> u64 {

@@ -6,8 +6,8 @@
 use crate::capture;
 use crate::contract::{EndEvent, Failure, FailureCode, Instant, Message, Result, Scope};
 use crate::engine::Engine;
-use crate::l0::{self, NewMessage, ScopeId};
-use crate::l1::atom::{self, AtomId, Evidence, Kind as AtomKind, NewAtom, Origin};
+use crate::l0::{self, NewMessage, ScopeId, SessionId};
+use crate::l1::atom::{self, Evidence, Kind as AtomKind, NewAtom, NewRow, Origin};
 use crate::pages::{self, Author, Kind, NewPage, Page, PageId, Write, block, name};
 use crate::settings::Settings;
 use crate::store::failure;
@@ -29,6 +29,9 @@ const DEFAULT_PRIORITY: i64 = 50;
 
 /// The batch that marks rows as taken by an import: no batch has the number.
 const TAKEN: i64 = 0;
+
+/// Scopes that one call remembers; a record of another one is looked up again.
+const MAX_OWNERS: usize = 64;
 
 /// The session of records that name none.
 const SESSION: &str = "imported";
@@ -82,13 +85,24 @@ impl Engine {
         let mut report = Report::default();
         let settings = &self.settings;
         let outcome = self.store.write(|tx| {
-            let mut import = Import { tx, settings, scope, at, report: &mut report, seen: BTreeMap::new(), links: Vec::new() };
+            let mut import = Import {
+                tx,
+                settings,
+                scope,
+                at,
+                report: &mut report,
+                seen: BTreeMap::new(),
+                links: Vec::new(),
+                owners: Vec::new(),
+                sessions: BTreeMap::new(),
+            };
             for (index, line) in records.lines().enumerate() {
                 if !line.trim().is_empty() {
                     import.line(index + 1, line)?;
                 }
             }
             import.link()?;
+            import.note_activity()?;
             if dry_run { Err(Failure::invalid("taken back")) } else { Ok(()) }
         });
         if !dry_run {
@@ -109,6 +123,24 @@ struct Import<'a> {
     seen: BTreeMap<String, u32>,
     /// Links to make when all atoms are there: newer, older (public ids), how.
     links: Vec<(String, String, String)>,
+    /// Scopes of records of this call: as the record names it, and as the store does.
+    owners: Vec<Owner>,
+    /// Sessions of records of this call, by name.
+    sessions: BTreeMap<ScopeId, BTreeMap<String, KnownSession>>,
+}
+
+/// A scope that a record of this call named.
+struct Owner {
+    named: Scope,
+    id: ScopeId,
+    names: (String, String, String),
+}
+
+/// A session that a record of this call named. When it was last active is stored once, at the end.
+struct KnownSession {
+    id: SessionId,
+    stored: Instant,
+    active: Instant,
 }
 
 fn text<'v>(record: &'v Map<String, Value>, key: &str) -> Option<&'v str> {
@@ -176,6 +208,43 @@ impl Import<'_> {
         self.tx.prepare_cached(sql).and_then(|mut query| query.query_row(values, |row| row.get(0)).optional()).map_err(failure)
     }
 
+    /// Returns the row of a scope, making it if needed.
+    fn owner(&mut self, scope: &Scope) -> Result<ScopeId> {
+        let is_it = |owner: &&Owner| (&owner.named.team, &owner.named.user, &owner.named.agent) == (&scope.team, &scope.user, &scope.agent);
+        // The last one first: records of a scope stand together.
+        if let Some(known) = self.owners.iter().rev().find(is_it) {
+            return Ok(known.id);
+        }
+        let id = l0::scope(self.tx, scope)?;
+        let names = pages::scope_names(self.tx, id)?;
+        if self.owners.len() == MAX_OWNERS {
+            self.owners.remove(0);
+        }
+        self.owners.push(Owner { named: scope.clone(), id, names });
+        Ok(id)
+    }
+
+    /// Returns the row of a session, making it if needed, and notes that it was active at `at`.
+    fn session(&mut self, owner: ScopeId, name: &str, at: Instant) -> Result<SessionId> {
+        if let Some(known) = self.sessions.get_mut(&owner).and_then(|sessions| sessions.get_mut(name)) {
+            known.active = known.active.max(at);
+            return Ok(known.id);
+        }
+        let id = l0::session(self.tx, owner, name, at)?;
+        self.sessions.entry(owner).or_default().insert(name.to_owned(), KnownSession { id, stored: at, active: at });
+        Ok(id)
+    }
+
+    /// Stores when the sessions were last active.
+    fn note_activity(&self) -> Result<()> {
+        for (owner, sessions) in &self.sessions {
+            for (name, session) in sessions.iter().filter(|(_, session)| session.active > session.stored) {
+                l0::session(self.tx, *owner, name, session.active)?;
+            }
+        }
+        Ok(())
+    }
+
     fn message(&mut self, record: &Map<String, Value>, scope: &Scope) -> Result<std::result::Result<(), String>> {
         let (Some(role), Some(words)) = (text(record, "role"), record.get("text").and_then(Value::as_str)) else {
             return Ok(Err("a message needs `session`, `role` and `text`".into()));
@@ -218,9 +287,9 @@ impl Import<'_> {
             self.report.of("message").known += 1;
             return Ok(());
         }
-        let owner = l0::scope(self.tx, scope)?;
+        let owner = self.owner(scope)?;
         let recorded_at = time(record, "recorded-at").unwrap_or(self.at);
-        let session = l0::session(self.tx, owner, &scope.session, recorded_at)?;
+        let session = self.session(owner, &scope.session, recorded_at)?;
         let digest = l0::digest(role, words);
         let occurrence = record.get("occurrence").and_then(Value::as_u64).and_then(|occurrence| u32::try_from(occurrence).ok()).unwrap_or(0);
         if l0::is_forgotten(self.tx, session, &digest, occurrence)? {
@@ -255,9 +324,9 @@ impl Import<'_> {
         self.tx.prepare_cached(&sql).and_then(|mut update| update.execute(params![id, TAKEN])).map(|_| ()).map_err(failure)
     }
 
-    /// Returns the atom that a foreign or own id names in a scope.
-    fn find_atom(&self, scope: ScopeId, id: &str) -> Result<Option<i64>> {
-        self.row("SELECT id FROM atoms WHERE uid = ?3 OR (scope = ?1 AND uid = ?2)", params![scope.0, id, self.atom_uid(scope, id)?])
+    /// Returns the atom that a foreign or own id names in a scope; `uid` is the public id that it gets.
+    fn find_atom(&self, scope: ScopeId, id: &str, uid: &str) -> Result<Option<i64>> {
+        self.row("SELECT id FROM atoms WHERE uid = ?3 OR (scope = ?1 AND uid = ?2)", params![scope.0, id, uid])
     }
 
     /// Returns the public id that a record's id gets.
@@ -265,8 +334,12 @@ impl Import<'_> {
         if block::is_atom_id(id) {
             return Ok(id.to_owned());
         }
-        let (team, user, agent) = pages::scope_names(self.tx, scope)?;
-        Ok(l0::uid("a_", &[b"import", team.as_bytes(), user.as_bytes(), agent.as_bytes(), id.as_bytes()]))
+        let uid =
+            |(team, user, agent): &(String, String, String)| l0::uid("a_", &[b"import", team.as_bytes(), user.as_bytes(), agent.as_bytes(), id.as_bytes()]);
+        match self.owners.iter().rev().find(|owner| owner.id == scope) {
+            Some(owner) => Ok(uid(&owner.names)),
+            None => Ok(uid(&pages::scope_names(self.tx, scope)?)),
+        }
     }
 
     fn atom(&mut self, record: &Map<String, Value>, scope: &Scope) -> Result<std::result::Result<(), String>> {
@@ -277,17 +350,18 @@ impl Import<'_> {
         if words.len() > MAX_ATOM {
             return Ok(Err(format!("the atom has {} bytes, the limit is {MAX_ATOM}", words.len())));
         }
-        let owner = l0::scope(self.tx, scope)?;
+        let owner = self.owner(scope)?;
         let foreign = match text(record, "id") {
             Some(id) => id.to_owned(),
             None => l0::uid("i_", &[scope.session.as_bytes(), kind.to_string().as_bytes(), words.as_bytes()]),
         };
-        if self.find_atom(owner, &foreign)?.is_some() {
+        let uid = self.atom_uid(owner, &foreign)?;
+        if self.find_atom(owner, &foreign, &uid)?.is_some() {
             self.report.of("atom").known += 1;
             return Ok(Ok(()));
         }
         let created_at = time(record, "created-at").unwrap_or(self.at);
-        let session = l0::session(self.tx, owner, &scope.session, created_at)?;
+        let session = self.session(owner, &scope.session, created_at)?;
         let quotes = strings(record, "quotes");
         let mut evidence: Vec<Evidence> = Vec::new();
         for (index, id) in strings(record, "messages").iter().enumerate() {
@@ -316,9 +390,25 @@ impl Import<'_> {
             event_end: time(record, "event-end"),
             evidence,
         };
-        let (id, _) = atom::insert(self.tx, owner, session, None, &new, created_at)?;
-        let uid = self.atom_uid(owner, &foreign)?;
-        self.finish_atom(record, id, &uid, &foreign, origin)?;
+        let mut metadata = record.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        if foreign != uid && text(record, "id").is_some() {
+            metadata.insert("imported-id".into(), foreign.into());
+        }
+        // `imported`: nobody knows who said it. The store keeps the word; it is trusted like a tool's.
+        let is_known = ["user", "assistant", "tool", "human", "rules", "imported"].contains(&origin);
+        let row = NewRow {
+            uid: &uid,
+            scope: owner,
+            session,
+            batch: None,
+            origin: if is_known { origin } else { "imported" },
+            metadata: &Value::Object(metadata).to_string(),
+            at: created_at,
+            valid_to: time(record, "valid-to"),
+            believed_to: time(record, "believed-to"),
+            pinned: record.get("pinned").and_then(Value::as_bool).unwrap_or(false),
+        };
+        atom::insert_row(self.tx, &row, &new)?;
         for older in record.get("replaces").and_then(Value::as_array).into_iter().flatten() {
             if let Some(older_id) = older.get("id").and_then(Value::as_str) {
                 self.links.push((uid.clone(), older_id.to_owned(), older.get("how").and_then(Value::as_str).unwrap_or("supersedes").to_owned()));
@@ -330,30 +420,6 @@ impl Import<'_> {
         }
         self.report.of("atom").added += 1;
         Ok(Ok(()))
-    }
-
-    fn finish_atom(&self, record: &Map<String, Value>, id: AtomId, uid: &str, foreign: &str, origin: &str) -> Result<()> {
-        let mut metadata = record.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-        if foreign != uid && text(record, "id").is_some() {
-            metadata.insert("imported-id".into(), foreign.into());
-        }
-        // `imported`: nobody knows who said it. The store keeps the word; it is trusted like a tool's.
-        let known = ["user", "assistant", "tool", "human", "rules", "imported"].contains(&origin);
-        self.tx
-            .prepare_cached("UPDATE atoms SET uid = ?2, origin = ?3, metadata = ?4, valid_to = ?5, believed_to = ?6, pinned = ?7 WHERE id = ?1")
-            .and_then(|mut update| {
-                update.execute(params![
-                    id.0,
-                    uid,
-                    if known { origin } else { "imported" },
-                    Value::Object(metadata).to_string(),
-                    time(record, "valid-to").map(|at| at as i64),
-                    time(record, "believed-to").map(|at| at as i64),
-                    record.get("pinned").and_then(Value::as_bool).unwrap_or(false)
-                ])
-            })
-            .map(|_| ())
-            .map_err(failure)
     }
 
     /// Makes the links between atoms of this call and of the space.
@@ -383,7 +449,7 @@ impl Import<'_> {
         if kind == Kind::Scene && title.is_empty() {
             return Ok(Err("a scene needs `name`".into()));
         }
-        let owner = l0::scope(self.tx, scope)?;
+        let owner = self.owner(scope)?;
         if self.is_known_page(owner, kind, text(record, "id"), body)? {
             self.report.of(word).known += 1;
             return Ok(Ok(()));
@@ -448,12 +514,12 @@ impl Import<'_> {
         let page = pages::load(self.tx, id)?;
         let place = block::parse(&page.body).iter().position(|block| !block.is_heading()).unwrap_or(0);
         for foreign in strings(record, "atoms") {
-            let Some(atom) = self.find_atom(scope, &foreign)? else {
+            let uid = self.atom_uid(scope, &foreign)?;
+            let Some(atom) = self.find_atom(scope, &foreign, &uid)? else {
                 self.report.unresolved += 1;
                 continue;
             };
             self.take("atoms", "scene_batch", atom)?;
-            let uid = self.atom_uid(scope, &foreign)?;
             self.tx
                 .prepare_cached(
                     "INSERT OR IGNORE INTO grounds (page, revision, place, atom)

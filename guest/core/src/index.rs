@@ -170,6 +170,10 @@ impl Loaded {
         }
         let fresh = self.rows.is_empty();
         if fresh || state.layout != self.layout {
+            if fresh {
+                // The tail too, or the columns would be copied when it comes; and what is written next.
+                self.reserve(state.next_doc as usize + write::SEGMENT_DOCS as usize);
+            }
             self.read_segments(db, kind, fresh)?;
         }
         self.layout = state.layout;
@@ -201,9 +205,6 @@ impl Loaded {
             self.cache_bytes = self.cache.values().map(|block| block.len()).sum();
         }
         self.sealed = sealed;
-        if fresh {
-            self.reserve(sealed as usize);
-        }
         let mut facts_query = db.prepare_cached("SELECT facts, vectors FROM index_segments WHERE id = ?1").map_err(failure)?;
         let ids: Vec<(i64, u32)> = self.segments.iter().map(|segment| (segment.id, segment.first)).collect();
         for (id, first) in ids {
@@ -214,6 +215,11 @@ impl Loaded {
             facts_query
                 .query_row([id], |row| {
                     let (facts, vectors) = (row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+                    if first as usize == self.rows.len() && facts.len() / facts::SIZE == vectors.len() / VECTOR_BYTES {
+                        facts.chunks_exact(facts::SIZE).for_each(|facts| self.push_facts(Facts::from_bytes(facts)));
+                        vectors.chunks_exact(VECTOR_BYTES).for_each(|vector| self.push_vector(vector));
+                        return Ok(());
+                    }
                     for (place, (facts, vector)) in facts.chunks_exact(facts::SIZE).zip(vectors.chunks_exact(VECTOR_BYTES)).enumerate() {
                         self.put(first as usize + place, Facts::from_bytes(facts), vector);
                     }
@@ -305,6 +311,11 @@ impl Loaded {
     }
 
     fn push(&mut self, facts: Facts, vector: &[u8]) {
+        self.push_facts(facts);
+        self.push_vector(vector);
+    }
+
+    fn push_facts(&mut self, facts: Facts) {
         let doc = self.rows.len() as u32;
         let (mut place, mut before) = (0, NONE);
         if facts.row != 0 {
@@ -342,6 +353,9 @@ impl Loaded {
         self.machine.push(facts.machine);
         self.before.push(before);
         self.after.push(NONE);
+    }
+
+    fn push_vector(&mut self, vector: &[u8]) {
         let scale = vector.get(..4).map_or(0.0, |bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
         self.scales.push(scale);
         // Bytes of another length are of no vector.
@@ -351,8 +365,8 @@ impl Loaded {
                 self.tails.extend(tail.iter().map(|code| *code as i8));
             }
             None => {
-                self.heads.resize(self.rows.len() * nearest::HEAD, 0);
-                self.tails.resize(self.rows.len() * nearest::TAIL, 0);
+                self.heads.resize(self.scales.len() * nearest::HEAD, 0);
+                self.tails.resize(self.scales.len() * nearest::TAIL, 0);
             }
         }
     }

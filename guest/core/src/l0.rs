@@ -81,11 +81,19 @@ pub fn uid(prefix: &str, parts: &[&[u8]]) -> String {
         hash.update(part);
         hash.update([0]);
     }
-    let mut uid = String::from(prefix);
-    for byte in &hash.finalize()[..8] {
-        uid.push_str(&format!("{byte:02x}"));
-    }
+    let mut uid = String::with_capacity(prefix.len() + 16);
+    uid.push_str(prefix);
+    push_hex(&mut uid, &hash.finalize()[..8]);
     uid
+}
+
+/// Appends bytes as lower-case hex digits.
+pub fn push_hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        for half in [byte >> 4, byte & 15] {
+            text.push(char::from(if half < 10 { b'0' + half } else { b'a' + half - 10 }));
+        }
+    }
 }
 
 fn part(value: &str) -> Result<&str> {

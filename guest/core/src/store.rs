@@ -11,6 +11,7 @@ use crate::contract::{Failure, FailureCode, Result};
 use crate::disk::{Disk, DiskError};
 use crate::index::Index;
 use crate::index::write::Upkeep;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::rc::Rc;
 
@@ -75,6 +76,8 @@ impl Store {
             check_empty(disk.as_ref())?;
         }
         db.execute_batch(PRAGMAS).map_err(failure)?;
+        // A plan must not depend on bound values: SQLite would prepare a statement anew for each value.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failure)?;
         // Prepared statements are many and small; the default of 16 would thrash.
         db.set_prepared_statement_cache_capacity(128);
         migrate::migrate(&mut db)?;

@@ -234,28 +234,66 @@ pub fn evidence(db: &Connection, id: AtomId) -> Result<Vec<Evidence>> {
 /// Stores an atom and returns its row and public id.
 pub fn insert(tx: &Transaction<'_>, scope: ScopeId, session: SessionId, batch: Option<BatchId>, atom: &NewAtom, at: Instant) -> Result<(AtomId, String)> {
     let uid = free_uid(tx, session, atom)?;
+    let row =
+        NewRow { uid: &uid, scope, session, batch, origin: &atom.origin.to_string(), metadata: "{}", at, valid_to: None, believed_to: None, pinned: false };
+    let id = insert_row(tx, &row, atom)?;
+    Ok((id, uid))
+}
+
+/// What the store keeps of an atom besides what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRow<'a> {
+    /// The id that people and models see; the caller has made sure that it is free.
+    pub uid: &'a str,
+    /// Whose it is.
+    pub scope: ScopeId,
+    /// Where it came up.
+    pub session: SessionId,
+    /// The batch that made it.
+    pub batch: Option<BatchId>,
+    /// Whose words it rests on; besides the names of [`Origin`], `imported`.
+    pub origin: &'a str,
+    /// A JSON object.
+    pub metadata: &'a str,
+    /// When it was stored.
+    pub at: Instant,
+    /// When it stopped being true.
+    pub valid_to: Option<Instant>,
+    /// When another took its place.
+    pub believed_to: Option<Instant>,
+    /// Never superseded, merged or retired by the engine.
+    pub pinned: bool,
+}
+
+/// Stores an atom under an id that the caller chose.
+pub fn insert_row(tx: &Transaction<'_>, row: &NewRow<'_>, atom: &NewAtom) -> Result<AtomId> {
     let id = tx
         .prepare_cached(
-            "INSERT INTO atoms (uid, scope, session, kind, text, priority, scene, origin, attribute, valid_from, believed_from, event_start, event_end, batch, fold)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) RETURNING id",
+            "INSERT INTO atoms (uid, scope, session, kind, text, priority, scene, origin, attribute, valid_from, valid_to, believed_from, believed_to,
+                                event_start, event_end, pinned, metadata, batch, fold)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) RETURNING id",
         )
         .and_then(|mut insert| {
             insert.query_row(
                 params![
-                    uid,
-                    scope.0,
-                    session.0,
+                    row.uid,
+                    row.scope.0,
+                    row.session.0,
                     atom.kind.to_string(),
                     atom.text,
                     atom.priority,
                     atom.scene,
-                    atom.origin.to_string(),
+                    row.origin,
                     atom.attribute,
                     atom.valid_from as i64,
-                    at as i64,
+                    row.valid_to.map(|at| at as i64),
+                    row.at as i64,
+                    row.believed_to.map(|at| at as i64),
                     atom.event_start.map(|at| at as i64),
                     atom.event_end.map(|at| at as i64),
-                    batch.map(|batch| batch.0),
+                    row.pinned,
+                    row.metadata,
+                    row.batch.map(|batch| batch.0),
                     fold(&atom.text)
                 ],
                 |row| row.get(0),
@@ -264,7 +302,7 @@ pub fn insert(tx: &Transaction<'_>, scope: ScopeId, session: SessionId, batch: O
         .map(AtomId)
         .map_err(failure)?;
     add_evidence(tx, id, &atom.evidence)?;
-    Ok((id, uid))
+    Ok(id)
 }
 
 /// Adds what else an atom rests on; known evidence stays as it is.
@@ -312,9 +350,7 @@ pub fn fold(words: &str) -> String {
         }
     }
     let mut fold = String::with_capacity(32);
-    for byte in &hash.finalize()[..16] {
-        fold.push_str(&format!("{byte:02x}"));
-    }
+    l0::push_hex(&mut fold, &hash.finalize()[..16]);
     fold
 }
 

@@ -5,15 +5,18 @@
 //! grown and one that is rebuilt are the same bytes.
 
 use crate::calendar::Calendar;
-use crate::contract::{Instant, Result};
+use crate::contract::{Failure, Instant, Result};
 use crate::disk::{self, DiskError, OpenMode};
 use crate::store::{Store, disk_failure, failure};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Rows that are appended in one step.
-const STEP: i64 = 1_000;
+/// Rows that are appended in one step, and bytes of lines after which a step ends: each step syncs the files it touched.
+const STEP: u64 = 8_192;
+const STEP_BYTES: usize = 8 << 20;
 
 /// Steps of one call; the next call goes on.
 const MAX_STEPS: usize = 64;
@@ -45,11 +48,26 @@ impl Layer {
         }
     }
 
-    /// The rows with what decides the day, in order; `{}` takes a condition.
+    /// The rows with all that a line holds, the row and what decides the day first.
     fn rows(self) -> &'static str {
+        // Each row once, in order, whatever the planner thinks of the tables: hence CROSS.
         match self {
-            Self::Messages => "SELECT id, recorded_at FROM messages WHERE {} ORDER BY id",
-            Self::Atoms => "SELECT id, believed_from FROM atoms WHERE {} ORDER BY id",
+            Self::Messages => {
+                "SELECT messages.id, recorded_at, uid, team, user, agent, name, role, speaker, text, said_at
+                   FROM messages CROSS JOIN sessions ON sessions.id = session CROSS JOIN scopes ON scopes.id = messages.scope"
+            }
+            Self::Atoms => {
+                "SELECT atoms.id, believed_from, uid, team, user, agent, name, text, kind, priority, scene, metadata, event_start, event_end, origin,
+                        EXISTS (SELECT 1 FROM evidence WHERE atom = atoms.id), EXISTS (SELECT 1 FROM links WHERE newer = atoms.id)
+                   FROM atoms CROSS JOIN sessions ON sessions.id = session CROSS JOIN scopes ON scopes.id = atoms.scope"
+            }
+        }
+    }
+
+    fn table(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Atoms => "atoms",
         }
     }
 
@@ -69,7 +87,7 @@ pub fn settle(store: &mut Store, calendar: &Calendar) -> Result<u64> {
         for _ in 0..MAX_STEPS {
             let written = step(store, calendar, layer)?;
             lines += written;
-            if written < STEP as u64 {
+            if written == 0 {
                 break;
             }
         }
@@ -85,27 +103,63 @@ fn cursor(db: &Connection, layer: Layer) -> Result<i64> {
     Ok(value.and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
-fn ids(db: &Connection, layer: Layer, condition: &str, values: impl rusqlite::Params) -> Result<Vec<(i64, Instant)>> {
-    db.prepare_cached(&layer.rows().replace("{}", condition))
-        .and_then(|mut query| query.query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
-        .map_err(failure)
+/// Calls `take` with the time and the line of each row that `condition` selects, in order, until it returns false.
+fn each_line(db: &Connection, layer: Layer, condition: &str, values: impl rusqlite::Params, mut take: impl FnMut(i64, Instant, &[u8]) -> bool) -> Result<()> {
+    let table = layer.table();
+    let mut query = db.prepare_cached(&format!("{} WHERE {condition} ORDER BY {table}.id", layer.rows())).map_err(failure)?;
+    let mut rows = query.query(values).map_err(failure)?;
+    let mut line = Vec::new();
+    while let Some(row) = rows.next().map_err(failure)? {
+        line.clear();
+        match layer {
+            Layer::Messages => message_line(row, &mut line),
+            Layer::Atoms => atom_line(db, row, &mut line),
+        }?;
+        line.push(b'\n');
+        if !take(row.get(0).map_err(failure)?, row.get::<_, i64>(1).map_err(failure)? as Instant, &line) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The file of the day that was asked for last: rows of a day follow each other.
+struct Days<'a> {
+    calendar: &'a Calendar,
+    layer: Layer,
+    bounds: Range<Instant>,
+    path: String,
+}
+
+impl Days<'_> {
+    fn path(&mut self, at: Instant) -> &str {
+        if !self.bounds.contains(&at) {
+            let day = self.calendar.day(at);
+            self.bounds = self.calendar.bounds(&day).map_or(0..0, |(start, end)| start..end);
+            self.path = format!("{}/{day}.jsonl", self.layer.folder());
+        }
+        &self.path
+    }
 }
 
 fn step(store: &mut Store, calendar: &Calendar, layer: Layer) -> Result<u64> {
     let after = cursor(store.db(), layer)?;
-    let rows = ids(
-        store.db(),
-        layer,
-        "id > ?1 AND id <= (SELECT max(id) FROM (SELECT id FROM SOURCE WHERE id > ?1 ORDER BY id LIMIT ?2))".replace("SOURCE", source(layer)).as_str(),
-        params![after, STEP],
-    )?;
-    let Some(&(last, _)) = rows.last() else { return Ok(0) };
+    let mut days = Days { calendar, layer, bounds: 0..0, path: String::new() };
     let mut by_file: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for &(id, at) in &rows {
-        let path = format!("{}/{}.jsonl", layer.folder(), calendar.day(at));
-        let text = by_file.entry(path).or_default();
-        text.extend_from_slice(line(store.db(), layer, id)?.to_string().as_bytes());
-        text.push(b'\n');
+    let (mut last, mut lines, mut bytes) = (after, 0, 0);
+    each_line(store.db(), layer, &format!("{}.id > ?1", layer.table()), [after], |id, at, line| {
+        let path = days.path(at);
+        match by_file.get_mut(path) {
+            Some(text) => text.extend_from_slice(line),
+            None => drop(by_file.insert(path.to_owned(), line.to_vec())),
+        }
+        last = id;
+        lines += 1;
+        bytes += line.len();
+        lines < STEP && bytes < STEP_BYTES
+    })?;
+    if lines == 0 {
+        return Ok(0);
     }
     let mut lengths = Vec::new();
     for (path, bytes) in &by_file {
@@ -128,14 +182,7 @@ fn step(store: &mut Store, calendar: &Calendar, layer: Layer) -> Result<u64> {
     if rebuild {
         rebuild_marked(store, calendar)?;
     }
-    Ok(rows.len() as u64)
-}
-
-fn source(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Messages => "messages",
-        Layer::Atoms => "atoms",
-    }
+    Ok(lines)
 }
 
 fn note(db: &Connection, path: &str, length: i64) -> Result<()> {
@@ -189,7 +236,10 @@ pub fn mark_days(db: &Connection, calendar: &Calendar, layer: Layer, times: impl
 pub fn mark_all(db: &Connection, calendar: &Calendar) -> Result<()> {
     db.execute("UPDATE mirrors SET bytes = ?1", [REBUILD]).map_err(failure)?;
     for layer in [Layer::Messages, Layer::Atoms] {
-        let times: Vec<Instant> = ids(db, layer, "1", [])?.into_iter().map(|(_, at)| at).collect();
+        let times: Vec<Instant> = db
+            .prepare(&format!("SELECT {} FROM {}", layer.day_column(), layer.table()))
+            .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
+            .map_err(failure)?;
         let mut days: Vec<(String, Instant)> = times.into_iter().map(|at| (calendar.day(at), at)).collect();
         days.sort_unstable();
         days.dedup_by(|a, b| a.0 == b.0);
@@ -218,11 +268,11 @@ fn rebuild(store: &mut Store, calendar: &Calendar, path: &str) -> Result<()> {
     if let Some((start, end)) = calendar.bounds(day) {
         let column = layer.day_column();
         let until = cursor(store.db(), layer)?;
-        let rows = ids(store.db(), layer, &format!("{column} >= ?1 AND {column} < ?2 AND id <= ?3"), params![start as i64, end as i64, until])?;
-        for (id, _) in rows {
-            text.extend_from_slice(line(store.db(), layer, id)?.to_string().as_bytes());
-            text.push(b'\n');
-        }
+        let condition = format!("{column} >= ?1 AND {column} < ?2 AND {}.id <= ?3", layer.table());
+        each_line(store.db(), layer, &condition, params![start as i64, end as i64, until], |_, _, line| {
+            text.extend_from_slice(line);
+            true
+        })?;
     }
     if text.is_empty() {
         super::remove_if_there(store, path)?;
@@ -237,72 +287,102 @@ fn iso(at: i64) -> String {
     format!("{timestamp:.3}")
 }
 
-fn line(db: &Connection, layer: Layer, id: i64) -> Result<Value> {
-    match layer {
-        Layer::Messages => message_line(db, id),
-        Layer::Atoms => atom_line(db, id),
-    }
+/// A line of `conversations/`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MessageLine<'a> {
+    session_key: &'a str,
+    session_id: &'a str,
+    recorded_at: String,
+    id: &'a str,
+    role: &'a str,
+    speaker: Option<&'a str>,
+    content: &'a str,
+    timestamp: i64,
+    team_id: &'a str,
+    user_id: &'a str,
+    agent_id: &'a str,
 }
 
-fn message_line(db: &Connection, id: i64) -> Result<Value> {
-    db.prepare_cached(
-        "SELECT uid, team, user, agent, name, role, speaker, text, said_at, recorded_at
-           FROM messages JOIN sessions ON sessions.id = session JOIN scopes ON scopes.id = messages.scope WHERE messages.id = ?1",
-    )
-    .and_then(|mut query| {
-        query.query_row([id], |row| {
-            Ok(json!({
-                "sessionKey": row.get::<_, String>(4)?,
-                "sessionId": row.get::<_, String>(4)?,
-                "recordedAt": iso(row.get(9)?),
-                "id": row.get::<_, String>(0)?,
-                "role": row.get::<_, String>(5)?,
-                "speaker": row.get::<_, Option<String>>(6)?,
-                "content": row.get::<_, String>(7)?,
-                "timestamp": row.get::<_, i64>(8)?,
-                "teamId": row.get::<_, String>(1)?,
-                "userId": row.get::<_, String>(2)?,
-                "agentId": row.get::<_, String>(3)?,
-            }))
-        })
-    })
-    .map_err(failure)
+/// A line of `records/`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AtomLine<'a> {
+    id: &'a str,
+    content: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    priority: i64,
+    #[serde(rename = "scene_name")]
+    scene_name: &'a str,
+    #[serde(rename = "source_message_ids")]
+    source_message_ids: Vec<String>,
+    metadata: Value,
+    timestamps: Vec<String>,
+    created_at: &'a str,
+    updated_at: &'a str,
+    session_key: &'a str,
+    session_id: &'a str,
+    origin: &'a str,
+    supersedes: Vec<String>,
+    team_id: &'a str,
+    user_id: &'a str,
+    agent_id: &'a str,
 }
 
-fn atom_line(db: &Connection, id: i64) -> Result<Value> {
-    let list =
-        |sql: &str| -> Result<Vec<String>> { db.prepare_cached(sql).and_then(|mut query| query.query_map([id], |row| row.get(0))?.collect()).map_err(failure) };
-    let sources = list("SELECT uid FROM evidence JOIN messages ON messages.id = message WHERE atom = ?1 ORDER BY message")?;
-    let supersedes = list("SELECT uid FROM links JOIN atoms ON atoms.id = older WHERE newer = ?1 ORDER BY older")?;
-    db.prepare_cached(
-        "SELECT atoms.uid, atoms.text, kind, priority, scene, metadata, believed_from, event_start, event_end, team, user, agent, name, origin
-           FROM atoms JOIN sessions ON sessions.id = session JOIN scopes ON scopes.id = atoms.scope WHERE atoms.id = ?1",
-    )
-    .and_then(|mut query| {
-        query.query_row([id], |row| {
-            let metadata: String = row.get(5)?;
-            let at: i64 = row.get(6)?;
-            let times: Vec<String> = [row.get::<_, Option<i64>>(7)?, row.get::<_, Option<i64>>(8)?].into_iter().flatten().map(iso).collect();
-            Ok(json!({
-                "id": row.get::<_, String>(0)?,
-                "content": row.get::<_, String>(1)?,
-                "type": row.get::<_, String>(2)?,
-                "priority": row.get::<_, i64>(3)?,
-                "scene_name": row.get::<_, String>(4)?,
-                "source_message_ids": sources,
-                "metadata": serde_json::from_str::<Value>(&metadata).unwrap_or_else(|_| json!({})),
-                "timestamps": times,
-                "createdAt": iso(at),
-                "updatedAt": iso(at),
-                "sessionKey": row.get::<_, String>(12)?,
-                "sessionId": row.get::<_, String>(12)?,
-                "origin": row.get::<_, String>(13)?,
-                "supersedes": supersedes,
-                "teamId": row.get::<_, String>(9)?,
-                "userId": row.get::<_, String>(10)?,
-                "agentId": row.get::<_, String>(11)?,
-            }))
-        })
-    })
-    .map_err(failure)
+fn write(line: &mut Vec<u8>, value: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(line, value).map_err(|error| Failure::invalid(format!("a mirror's line: {error}")))
+}
+
+fn message_line(row: &Row<'_>, line: &mut Vec<u8>) -> Result<()> {
+    let text = |place| row.get_ref(place).and_then(|value| Ok(value.as_str()?)).map_err(failure);
+    let session = text(6)?;
+    let value = MessageLine {
+        session_key: session,
+        session_id: session,
+        recorded_at: iso(row.get(1).map_err(failure)?),
+        id: text(2)?,
+        role: text(7)?,
+        speaker: row.get_ref(8).and_then(|value| Ok(value.as_str_or_null()?)).map_err(failure)?,
+        content: text(9)?,
+        timestamp: row.get(10).map_err(failure)?,
+        team_id: text(3)?,
+        user_id: text(4)?,
+        agent_id: text(5)?,
+    };
+    write(line, &value)
+}
+
+fn atom_line(db: &Connection, row: &Row<'_>, line: &mut Vec<u8>) -> Result<()> {
+    let text = |place| row.get_ref(place).and_then(|value| Ok(value.as_str()?)).map_err(failure);
+    let id: i64 = row.get(0).map_err(failure)?;
+    let list = |exists: usize, sql: &str| -> Result<Vec<String>> {
+        if !row.get::<_, bool>(exists).map_err(failure)? {
+            return Ok(Vec::new());
+        }
+        db.prepare_cached(sql).and_then(|mut query| query.query_map([id], |row| row.get(0))?.collect()).map_err(failure)
+    };
+    let time = |place| row.get::<_, Option<i64>>(place).map_err(failure);
+    let created_at = iso(row.get(1).map_err(failure)?);
+    let session = text(6)?;
+    let value = AtomLine {
+        id: text(2)?,
+        content: text(7)?,
+        kind: text(8)?,
+        priority: row.get(9).map_err(failure)?,
+        scene_name: text(10)?,
+        source_message_ids: list(15, "SELECT uid FROM evidence JOIN messages ON messages.id = message WHERE atom = ?1 ORDER BY message")?,
+        metadata: serde_json::from_str(text(11)?).unwrap_or_else(|_| json!({})),
+        timestamps: [time(12)?, time(13)?].into_iter().flatten().map(iso).collect(),
+        created_at: &created_at,
+        updated_at: &created_at,
+        session_key: session,
+        session_id: session,
+        origin: text(14)?,
+        supersedes: list(16, "SELECT uid FROM links JOIN atoms ON atoms.id = older WHERE newer = ?1 ORDER BY older")?,
+        team_id: text(3)?,
+        user_id: text(4)?,
+        agent_id: text(5)?,
+    };
+    write(line, &value)
 }
