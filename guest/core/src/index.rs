@@ -28,6 +28,9 @@ pub const VECTOR_BYTES: usize = 4 + embed::DIMENSIONS;
 /// Bytes of blocks of terms that are kept in memory; a quarter of the memory budget of a large space.
 const BLOCK_CACHE_BYTES: usize = 48 << 20;
 
+/// Documents whose facts or vectors are read together.
+const PARTS_OF_A_PIECE: usize = 1024;
+
 /// No document: the end of a chain.
 pub const NONE: u32 = u32::MAX;
 
@@ -139,10 +142,10 @@ pub struct Loaded {
     pub after: Vec<u32>,
     /// What a vector code of one stands for.
     pub scales: Vec<f32>,
-    /// The first codes of the vectors, one document after the other; see [`nearest`].
-    pub heads: Vec<i8>,
+    /// The first codes of the vectors, signed bytes, one document after the other; see [`nearest`].
+    pub heads: Vec<u8>,
     /// The other codes.
-    pub tails: Vec<i8>,
+    pub tails: Vec<u8>,
     /// The sessions, in order of their first document.
     pub sessions: Vec<SessionFacts>,
     session_places: BTreeMap<u32, u32>,
@@ -205,28 +208,14 @@ impl Loaded {
             self.cache_bytes = self.cache.values().map(|block| block.len()).sum();
         }
         self.sealed = sealed;
-        let mut facts_query = db.prepare_cached("SELECT facts, vectors FROM index_segments WHERE id = ?1").map_err(failure)?;
         let ids: Vec<(i64, u32)> = self.segments.iter().map(|segment| (segment.id, segment.first)).collect();
         for (id, first) in ids {
             let is_new = known.iter().all(|segment| segment.id != id);
-            if !fresh && !is_new {
-                continue;
+            if first as usize == self.rows.len() {
+                self.read_next(db, id)?;
+            } else if fresh || is_new {
+                self.read_known(db, id, first as usize)?;
             }
-            facts_query
-                .query_row([id], |row| {
-                    let (facts, vectors) = (row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
-                    if first as usize == self.rows.len() && facts.len() / facts::SIZE == vectors.len() / VECTOR_BYTES {
-                        facts.chunks_exact(facts::SIZE).for_each(|facts| self.push_facts(Facts::from_bytes(facts)));
-                        vectors.chunks_exact(VECTOR_BYTES).for_each(|vector| self.push_vector(vector));
-                        return Ok(());
-                    }
-                    for (place, (facts, vector)) in facts.chunks_exact(facts::SIZE).zip(vectors.chunks_exact(VECTOR_BYTES)).enumerate() {
-                        self.put(first as usize + place, Facts::from_bytes(facts), vector);
-                    }
-                    Ok(())
-                })
-                .optional()
-                .map_err(failure)?;
         }
         // The tail in memory may hold what is in segments now, or what is gone.
         self.tail.clear();
@@ -235,6 +224,34 @@ impl Loaded {
             self.read_tail(db, kind, known)?;
         }
         Ok(())
+    }
+
+    /// Reads the documents of a segment that come next, in pieces: a blob as a whole would be as much memory again.
+    fn read_next(&mut self, db: &Connection, id: i64) -> Result<()> {
+        each_piece(db, id, "facts", facts::SIZE, |piece| piece.chunks_exact(facts::SIZE).for_each(|facts| self.push_facts(Facts::from_bytes(facts))))?;
+        each_piece(db, id, "vectors", VECTOR_BYTES, |piece| {
+            // A damaged segment has vectors of no document.
+            piece.chunks_exact(VECTOR_BYTES).take(self.rows.len() - self.scales.len()).for_each(|vector| self.push_vector(vector));
+        })?;
+        (self.scales.len()..self.rows.len()).for_each(|_| self.push_vector(&[]));
+        Ok(())
+    }
+
+    /// Reads a segment of documents that are known: some may be gone.
+    fn read_known(&mut self, db: &Connection, id: i64, first: usize) -> Result<()> {
+        db.prepare_cached("SELECT facts, vectors FROM index_segments WHERE id = ?1")
+            .and_then(|mut query| {
+                query.query_row([id], |row| {
+                    let (facts, vectors) = (row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+                    for (place, (facts, vector)) in facts.chunks_exact(facts::SIZE).zip(vectors.chunks_exact(VECTOR_BYTES)).enumerate() {
+                        self.put(first + place, Facts::from_bytes(facts), vector);
+                    }
+                    Ok(())
+                })
+            })
+            .optional()
+            .map(drop)
+            .map_err(failure)
     }
 
     /// Reads the tail's terms, and documents up to `documents`.
@@ -361,8 +378,8 @@ impl Loaded {
         // Bytes of another length are of no vector.
         match vector.get(4..).and_then(|codes| codes.get(..nearest::HEAD).zip(codes.get(nearest::HEAD..embed::DIMENSIONS))) {
             Some((head, tail)) => {
-                self.heads.extend(head.iter().map(|code| *code as i8));
-                self.tails.extend(tail.iter().map(|code| *code as i8));
+                self.heads.extend_from_slice(head);
+                self.tails.extend_from_slice(tail);
             }
             None => {
                 self.heads.resize(self.scales.len() * nearest::HEAD, 0);
@@ -425,6 +442,18 @@ impl Loaded {
         }
         Ok(block)
     }
+}
+
+/// Calls `take` with the pieces of a blob of a segment; each holds whole parts of `size` bytes.
+fn each_piece(db: &Connection, id: i64, column: &str, size: usize, mut take: impl FnMut(&[u8])) -> Result<()> {
+    let blob = db.blob_open("main", "index_segments", column, id, true).map_err(failure)?;
+    let mut piece = vec![0; PARTS_OF_A_PIECE * size];
+    for start in (0..blob.len()).step_by(piece.len()) {
+        let wanted = piece.len().min(blob.len() - start);
+        blob.read_at_exact(&mut piece[..wanted], start).map_err(failure)?;
+        take(&piece[..wanted]);
+    }
+    Ok(())
 }
 
 /// Where a term's documents are listed.

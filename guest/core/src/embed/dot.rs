@@ -22,10 +22,10 @@ pub fn quantize(vector: &[f32], codes: &mut [i8]) -> f32 {
     largest / 127.0
 }
 
-/// Returns the dot product of two vectors of codes; the length is a multiple of 16.
+/// Returns the dot product of two vectors of codes, the one as stored bytes; the length is a multiple of 16.
 #[cfg(target_arch = "wasm32")]
 #[inline]
-pub fn dot<const LENGTH: usize>(one: &[i8; LENGTH], other: &[i8; LENGTH]) -> i32 {
+pub fn dot<const LENGTH: usize>(one: &[u8; LENGTH], other: &[i8; LENGTH]) -> i32 {
     use core::arch::wasm32::{i16x8_load_extend_i8x8, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane, i32x4_shuffle, i32x4_splat};
     const { assert!(LENGTH % 16 == 0) };
     let (mut low, mut high) = (i32x4_splat(0), i32x4_splat(0));
@@ -33,7 +33,7 @@ pub fn dot<const LENGTH: usize>(one: &[i8; LENGTH], other: &[i8; LENGTH]) -> i32
     while at < LENGTH {
         // SAFETY: `at + 16` is within both arrays, and eight bytes may be loaded from any address.
         unsafe {
-            let (one, other) = (one.as_ptr().add(at), other.as_ptr().add(at));
+            let (one, other) = (one.as_ptr().cast::<i8>().add(at), other.as_ptr().add(at));
             low = i32x4_add(low, i32x4_dot_i16x8(i16x8_load_extend_i8x8(one), i16x8_load_extend_i8x8(other)));
             high = i32x4_add(high, i32x4_dot_i16x8(i16x8_load_extend_i8x8(one.add(8)), i16x8_load_extend_i8x8(other.add(8))));
         }
@@ -44,11 +44,11 @@ pub fn dot<const LENGTH: usize>(one: &[i8; LENGTH], other: &[i8; LENGTH]) -> i32
     i32x4_extract_lane::<0>(sum) + i32x4_extract_lane::<1>(sum)
 }
 
-/// Returns the dot product of two vectors of codes.
+/// Returns the dot product of two vectors of codes, the one as stored bytes.
 #[cfg(not(target_arch = "wasm32"))]
 #[inline]
-pub fn dot<const LENGTH: usize>(one: &[i8; LENGTH], other: &[i8; LENGTH]) -> i32 {
-    one.iter().zip(other).map(|(one, other)| i32::from(*one) * i32::from(*other)).sum()
+pub fn dot<const LENGTH: usize>(one: &[u8; LENGTH], other: &[i8; LENGTH]) -> i32 {
+    one.iter().zip(other).map(|(one, other)| i32::from(*one as i8) * i32::from(*other)).sum()
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
         normalize(&mut vector);
         let mut codes = [0; 128];
         let scale = quantize(&vector, &mut codes);
-        let cosine = dot(&codes, &codes) as f32 * scale * scale;
+        let cosine = dot(&codes.map(|code| code as u8), &codes) as f32 * scale * scale;
         assert!((cosine - 1.0).abs() < 0.01, "{cosine}");
         assert_eq!(quantize(&[0.0, 0.0], &mut codes[..2]), 0.0);
     }
