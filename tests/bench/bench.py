@@ -28,6 +28,10 @@ import documents as sources  # noqa: E402
 
 LONG = 38_058
 QUERIES = 200
+
+# Seconds of questions after which a slow peer is asked no more, and the fewest questions that make a median.
+PATIENCE_S = 20
+FEWEST = 30
 BEGIN, END = "<!-- speed: written by `make bench` -->", "<!-- end of speed -->"
 
 
@@ -101,12 +105,17 @@ class Bench:
         peer = make(texts, vectors, directory)
         built_ms = (time.process_time() - begun) * 1000
         times, found = [], []
+        begun_asking = time.process_time()
         for text, vector in zip(self.queries[:20], self.query_vectors):
             peer.ask(text, vector)
+            if time.process_time() - begun_asking > PATIENCE_S:
+                break
         for text, vector in zip(self.queries, self.query_vectors):
             begun = time.process_time()
             found.append(peer.ask(text, vector))
             times.append((time.process_time() - begun) * 1000)
+            if sum(times) > PATIENCE_S * 1000 and len(times) >= FEWEST:
+                break
         shutil.rmtree(directory, ignore_errors=True)
         return peer, built_ms, times, found
 
@@ -165,7 +174,9 @@ class Bench:
             theirs = filled[peers.Fts5][1] + filled[peers.SqliteVec][1]
             self.note(group, "bytes of the index, MB", "Fts5 + SqliteVec", index_bytes / 1e6, theirs / 1e6, "at least 2" if large else "")
             bulk = filled[peers.Fts5][0] + filled[peers.SqliteVec][0]
-            self.note(group, "bulk: rows, vectors and index stored, ms", "Fts5 + SqliteVec", built["cpu-ms"], bulk, "at least 3" if large else "")
+            self.note(group, "bulk, theirs an index of given vectors alone, ms", "Fts5 + SqliteVec", built["cpu-ms"], bulk, "at least 3" if large else "")
+            stored_ms = peers.stored_together(texts, vectors, self.work)
+            self.note(group, "bulk, theirs with the texts in a table, ms", "Fts5 + SqliteVec", built["cpu-ms"], stored_ms, "at least 3" if large else "")
         self.recall(group, directory, texts, vectors)
         self.node(group, directory, ours)
         return percentile(ours["hybrid"], 0.5)

@@ -96,6 +96,32 @@ class SqliteVec:
         return self.db.execute("SELECT sum(pgsize) FROM dbstat").fetchall()[0][0]
 
 
+def stored_together(texts, vectors, directory):
+    """Returns the CPU milliseconds that rows of texts, an FTS5 index of them and a table of sqlite-vec take in one transaction."""
+    import apsw
+    import sqlite_vec
+
+    path = os.path.join(directory, "together.db")
+    begun = time.process_time()
+    db = apsw.Connection(path)
+    db.enable_load_extension(True)
+    db.load_extension(sqlite_vec.loadable_path())
+    db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, uid TEXT UNIQUE, text TEXT)")
+    db.execute("CREATE VIRTUAL TABLE f USING fts5(text, content='t', content_rowid='id')")
+    db.execute(f"CREATE VIRTUAL TABLE v USING vec0(e float[{vectors.shape[1]}] distance_metric=cosine)")
+    with db:
+        db.executemany("INSERT INTO t VALUES (?, ?, ?)", ((place, f"a_{place:016x}", text) for place, text in enumerate(texts, 1)))
+        db.executemany("INSERT INTO f (rowid, text) VALUES (?, ?)", enumerate(texts, 1))
+        db.executemany("INSERT INTO v (rowid, e) VALUES (?, ?)", ((place, v.tobytes()) for place, v in enumerate(vectors, 1)))
+    took_ms = (time.process_time() - begun) * 1000
+    db.close()
+    for end in ("", "-wal", "-shm"):
+        if os.path.exists(path + end):
+            os.remove(path + end)
+    return took_ms
+
+
 class Chroma:
     """chromadb in memory: vectors only."""
 
