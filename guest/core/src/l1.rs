@@ -269,7 +269,7 @@ pub fn take(job: &Job<'_>, scope: l0::ScopeId, session: SessionId) -> Result<Bat
 pub fn next_look(db: &Connection, settings: &Extraction, at: Instant) -> Result<Option<Instant>> {
     let Some(last) = settings.reexaminations_per_day.checked_sub(1) else { return Ok(None) };
     let waits = db
-        .prepare_cached("SELECT 1 FROM batches WHERE layer = 'l1' AND state = 'done' AND stage = 'rules' LIMIT 1")
+        .prepare_cached("SELECT 1 FROM batches INDEXED BY batches_by_rules WHERE layer = 'l1' AND state = 'done' AND stage = 'rules' LIMIT 1")
         .and_then(|mut query| query.exists([]))
         .map_err(failure)?;
     if !waits {
@@ -288,7 +288,7 @@ pub fn reexamine(job: &Job<'_>) -> Result<Option<BatchId>> {
         .tx
         .prepare_cached(
             "UPDATE batches SET stage = ?1
-             WHERE id = (SELECT id FROM batches WHERE layer = 'l1' AND state = 'done' AND stage = 'rules' ORDER BY id LIMIT 1) RETURNING id, scope, session",
+             WHERE id = (SELECT id FROM batches INDEXED BY batches_by_rules WHERE layer = 'l1' AND state = 'done' AND stage = 'rules' ORDER BY id LIMIT 1) RETURNING id, scope, session",
         )
         .and_then(|mut update| update.query_row([REEXAMINED], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional())
         .map_err(failure)?;

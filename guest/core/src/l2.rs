@@ -126,11 +126,12 @@ pub struct Waiting {
 
 /// Returns what waits for L2, by scope. Scopes with a batch under way are left out: their turn comes after it.
 pub fn waiting(db: &Connection) -> Result<Vec<Waiting>> {
+    // The index is named, for any other by scope would read every atom once all have their scene.
     let scopes: Vec<(i64, i64)> = db
         .prepare_cached(
             "SELECT scopes.id, coalesce((SELECT max(active_at) FROM sessions WHERE scope = scopes.id), 0) FROM scopes
              WHERE NOT EXISTS (SELECT 1 FROM batches WHERE layer = 'l2' AND scope = scopes.id AND state IN ('due', 'asked'))
-               AND (EXISTS (SELECT 1 FROM atoms WHERE scope = scopes.id AND scene_batch IS NULL AND believed_to IS NULL)
+               AND (EXISTS (SELECT 1 FROM atoms INDEXED BY atoms_unscened WHERE scope = scopes.id AND scene_batch IS NULL AND believed_to IS NULL)
                  OR EXISTS (SELECT 1 FROM pages WHERE scope = scopes.id AND kind = 'scene' AND archived_at IS NULL))
              ORDER BY scopes.id",
         )
@@ -141,7 +142,7 @@ pub fn waiting(db: &Connection) -> Result<Vec<Waiting>> {
         let (atoms, since): (u32, Option<i64>) = db
             .prepare_cached(
                 "SELECT count(*), min(believed_from) FROM
-                   (SELECT believed_from FROM atoms WHERE scope = ?1 AND scene_batch IS NULL AND believed_to IS NULL ORDER BY id LIMIT ?2)",
+                   (SELECT believed_from FROM atoms INDEXED BY atoms_unscened WHERE scope = ?1 AND scene_batch IS NULL AND believed_to IS NULL ORDER BY id LIMIT ?2)",
             )
             .and_then(|mut query| query.query_row(params![scope, MAX_BATCH_ATOMS], |row| Ok((row.get(0)?, row.get(1)?))))
             .map_err(failure)?;
@@ -164,7 +165,7 @@ pub fn waiting(db: &Connection) -> Result<Vec<Waiting>> {
 /// Returns whether an atom waits that is older than one that a batch has taken.
 fn left_over(db: &Connection, scope: ScopeId) -> Result<bool> {
     db.prepare_cached(
-        "SELECT 1 FROM atoms WHERE scope = ?1 AND scene_batch IS NULL AND believed_to IS NULL AND id <
+        "SELECT 1 FROM atoms INDEXED BY atoms_unscened WHERE scope = ?1 AND scene_batch IS NULL AND believed_to IS NULL AND id <
            (SELECT max(id) FROM atoms WHERE scene_batch = (SELECT max(id) FROM batches WHERE layer = 'l2' AND scope = ?1 AND state = 'done')) LIMIT 1",
     )
     .and_then(|mut query| query.exists([scope.0]))
@@ -222,7 +223,7 @@ pub fn open(tx: &Transaction<'_>, scope: ScopeId, at: Instant) -> Result<BatchId
     let batch = work::create(tx, "l2", scope, None, at)?;
     tx.prepare_cached(
         "UPDATE atoms SET scene_batch = ?2 WHERE id IN
-           (SELECT id FROM atoms WHERE scope = ?1 AND scene_batch IS NULL AND believed_to IS NULL ORDER BY id LIMIT ?3)",
+           (SELECT id FROM atoms INDEXED BY atoms_unscened WHERE scope = ?1 AND scene_batch IS NULL AND believed_to IS NULL ORDER BY id LIMIT ?3)",
     )
     .and_then(|mut update| update.execute(params![scope.0, batch.0, MAX_BATCH_ATOMS]))
     .map_err(failure)?;

@@ -203,8 +203,8 @@ fn flush_scenes(tx: &Transaction<'_>, scope: ScopeId, at: Instant) -> Result<()>
 /// Returns whether L1 of a scope still works on what a flush asked for. A batch that backs off does not hold it up.
 fn l1_under_way(db: &Connection, scope: ScopeId) -> Result<bool> {
     db.prepare_cached(
-        "SELECT 1 WHERE EXISTS (SELECT 1 FROM batches WHERE layer = 'l1' AND scope = ?1 AND (state = 'asked' OR (state = 'due' AND attempts = 0)))
-            OR EXISTS (SELECT 1 FROM messages JOIN sessions ON sessions.id = session
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM batches WHERE layer = 'l1' AND scope = ?1 AND state IN ('due', 'asked') AND (state = 'asked' OR attempts = 0))
+            OR EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting CROSS JOIN sessions ON sessions.id = session
                         WHERE batch IS NULL AND worth = 1 AND sessions.scope = ?1 AND messages.id <= flushed)",
     )
     .and_then(|mut query| query.exists([scope.0]))
@@ -333,8 +333,9 @@ fn next_waiting(db: &Connection, after: SessionId, pipeline: &Pipeline) -> Resul
         .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM messages WHERE session = ?1 AND batch IS NULL AND worth = 1 AND role = 'user' LIMIT ?2)")
         .and_then(|mut query| query.query_row(params![session, pipeline.every_n_conversations.max(1)], |row| row.get(0)))
         .map_err(failure)?;
+    // Named, for the index by layer would read all batches of the past.
     let is_working = db
-        .prepare_cached("SELECT 1 FROM batches WHERE session = ?1 AND layer = 'l1' AND (state = 'asked' OR (state = 'due' AND attempts = 0))")
+        .prepare_cached("SELECT 1 FROM batches INDEXED BY batches_session WHERE session = ?1 AND layer = 'l1' AND state IN ('due', 'asked') AND (state = 'asked' OR attempts = 0)")
         .and_then(|mut query| query.exists([session]))
         .map_err(failure)?;
     db.prepare_cached("SELECT scope, l1_batches, active_at, flushed FROM sessions WHERE id = ?1")

@@ -214,7 +214,7 @@ fn finish(job: &mut Job<'_>, batch: &Batch, request: Option<i64>, step: Step) ->
             }
             job.tx
                 .prepare_cached(
-                    "UPDATE batches SET state = 'done', reason = '', done_at = ?2, applied = (SELECT coalesce(max(applied), 0) + 1 FROM batches) WHERE id = ?1",
+                    "UPDATE batches SET state = 'done', reason = '', done_at = ?2, applied = (SELECT coalesce(max(applied), 0) + 1 FROM batches WHERE applied IS NOT NULL) WHERE id = ?1",
                 )
                 .and_then(|mut update| update.execute(params![batch.id.0, job.at as i64]))
                 .map(|_| ())
@@ -275,7 +275,7 @@ pub fn in_flight(db: &Connection, layer: &str) -> Result<u32> {
 pub fn resume(tx: &Transaction<'_>) -> Result<u32> {
     vectors::resume(tx)?;
     tx.execute("UPDATE requests SET state = 'abandoned', reason = 'the engine was closed' WHERE state = 'asked'", []).map_err(failure)?;
-    let batches = tx.execute("UPDATE batches SET state = 'due' WHERE state = 'asked'", []).map_err(failure)?;
+    let batches = tx.execute("UPDATE batches SET state = 'due' WHERE state IN ('due', 'asked') AND state = 'asked'", []).map_err(failure)?;
     Ok(u32::try_from(batches).unwrap_or(u32::MAX))
 }
 

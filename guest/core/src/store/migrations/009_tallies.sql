@@ -142,6 +142,10 @@ CREATE TRIGGER vectors_out AFTER DELETE ON host_vectors BEGIN
     UPDATE tallies SET count = count - 1 WHERE what = 'vectors' AND part = CAST(old.generation AS TEXT);
 END;
 
+-- What ticks ask each time, so that the work of the past costs nothing.
+CREATE INDEX batches_state ON batches (layer, scope, state, done_at);
+CREATE INDEX sessions_active ON sessions (scope, active_at);
+
 -- What else `status` lists, so that it reads no more than that.
 CREATE INDEX messages_waiting_since ON messages (recorded_at) WHERE batch IS NULL AND worth = 1;
 CREATE INDEX batches_dead ON batches (id) WHERE state = 'dead';
