@@ -5,7 +5,7 @@
 //! attempt puts it back to `due` later and later, and after [`MAX_ATTEMPTS`] it is `dead` until
 //! somebody asks for `retry`.
 
-use crate::contract::{Instant, LlmAnswer, LlmRequest, Outcome, Outgoing, Result};
+use crate::contract::{Failure, Instant, LlmAnswer, LlmRequest, Outcome, Outgoing, Result};
 use crate::engine::Models;
 use crate::index::Index;
 use crate::l0::{ScopeId, SessionId};
@@ -279,8 +279,15 @@ pub fn resume(tx: &Transaction<'_>) -> Result<u32> {
     Ok(u32::try_from(batches).unwrap_or(u32::MAX))
 }
 
-/// Makes dead and backing-off work of a layer (all layers: empty) due at `at`; returns how many.
+/// The layers that have batches.
+const LAYERS: &[&str] = &["l1", "l2", "l3", "offload"];
+
+/// Makes dead and backing-off work of a layer (all layers: empty) due at `at`; returns how many. Refuses a layer that has
+/// no work.
 pub fn retry(tx: &Transaction<'_>, layer: &str, at: Instant) -> Result<u64> {
+    if !layer.is_empty() && !LAYERS.contains(&layer) {
+        return Err(Failure::invalid(format!("there is no layer `{layer}`; it is one of {}", LAYERS.join(", "))));
+    }
     tx.prepare_cached(
         "UPDATE batches SET state = 'due', attempts = 0, due_at = ?2
          WHERE (state = 'dead' OR (state = 'due' AND attempts > 0)) AND (?1 = '' OR layer = ?1)",

@@ -12,13 +12,22 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use std::io::Cursor;
+use std::fs::File;
+use std::io::{Cursor, ErrorKind, Read, Write};
 use std::path::Path;
 
 /// Unpacked bytes of a recording.
 const RECORDING_MAX_BYTES: usize = 1 << 30;
 /// How every `.xz` file begins.
 const XZ_MAGIC: &[u8] = &[0xFD, b'7', b'z', b'X', b'Z', 0];
+/// How files begin that people hand over and that are not read, and what to do about them.
+const NOT_READ: [(&[u8], &str); 5] = [
+    (&[0x1F, 0x8B], "gzip: unpack it, or pack it as .xz"),
+    (&[0x28, 0xB5, 0x2F, 0xFD], "zstd: unpack it, or pack it as .xz"),
+    (b"PK\x03\x04", "a zip archive: unpack it"),
+    (&[0xFF, 0xFE], "UTF-16 text: save it as UTF-8"),
+    (&[0xFE, 0xFF], "UTF-16 text: save it as UTF-8"),
+];
 
 /// A message of a recording, with what it calls and answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +59,13 @@ pub(crate) enum Speaker {
 
 /// Reads a recording.
 pub(crate) fn read(path: &Path) -> Result<Vec<Recorded>> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let open = || -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        // One byte more tells a file that is too large from one that just fits.
+        File::open(path)?.take(RECORDING_MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = open().with_context(|| format!("cannot read {}", path.display()))?;
     parse(&bytes).with_context(|| path.display().to_string())
 }
 
@@ -58,17 +73,19 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Recorded>> {
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Recorded>> {
     let unpacked;
     let bytes = if bytes.starts_with(XZ_MAGIC) {
-        let mut out = Vec::new();
-        lzma_rs::xz_decompress(&mut Cursor::new(bytes), &mut out).map_err(|error| anyhow::anyhow!("not a whole .xz file: {error:?}"))?;
-        unpacked = out;
+        unpacked = unpack(bytes)?;
         &unpacked[..]
     } else {
         bytes
     };
     if bytes.len() > RECORDING_MAX_BYTES {
-        bail!("the recording has {} bytes, the limit is {RECORDING_MAX_BYTES}", bytes.len());
+        bail!("the recording is larger than {RECORDING_MAX_BYTES} bytes");
+    }
+    if let Some((_, what)) = NOT_READ.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        bail!("this is {what}");
     }
     let text = std::str::from_utf8(bytes).context("the recording is not UTF-8 text")?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let messages = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(messages)) => messages,
         Ok(Value::Object(mut document)) if document.get("messages").is_some_and(Value::is_array) => match document.remove("messages") {
@@ -76,9 +93,18 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Recorded>> {
             _ => Vec::new(),
         },
         // A file with one line is a document too.
-        _ => lines(text)?,
+        Ok(_) => lines(text)?,
+        Err(error) => {
+            let first_line = text.lines().find(|line| !line.trim().is_empty());
+            if first_line.is_some_and(|line| serde_json::from_str::<Value>(line).is_err()) {
+                let hint = if error.is_eof() { "; is the file cut short?" } else { "" };
+                bail!("neither a JSON document nor JSON lines: {error}{hint}");
+            }
+            lines(text)?
+        }
     };
-    if messages.is_empty() {
+    let is_message = |message: &Value| ["role", "type"].iter().any(|key| message.get(key).is_some_and(Value::is_string));
+    if !messages.iter().any(is_message) {
         bail!("no messages in it; `strata replay --help` lists the shapes that are read");
     }
     let mut recorded: Vec<Recorded> = Vec::with_capacity(messages.len());
@@ -89,6 +115,33 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Recorded>> {
         recorded.push(next);
     }
     Ok(recorded)
+}
+
+/// Returns what is in an `.xz` file, as long as it is no more than a recording may have.
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut out = Bounded { bytes: Vec::new(), max: RECORDING_MAX_BYTES };
+    match lzma_rs::xz_decompress(&mut Cursor::new(bytes), &mut out) {
+        Ok(()) => Ok(out.bytes),
+        Err(_) if out.bytes.len() > RECORDING_MAX_BYTES => bail!("the recording is larger than {RECORDING_MAX_BYTES} bytes, unpacked"),
+        Err(error) => bail!("not a whole .xz file: {error:?}"),
+    }
+}
+
+/// Takes bytes until they are more than `max`.
+struct Bounded {
+    bytes: Vec<u8>,
+    max: usize,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > self.max { Err(ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads JSON lines. A line that is not JSON is an error with its number: a recording with holes would measure
@@ -123,7 +176,15 @@ fn lines(text: &str) -> Result<Vec<Value>> {
 }
 
 fn is_item(kind: &str) -> bool {
-    matches!(kind, "function_call" | "function_call_output" | "custom_tool_call" | "custom_tool_call_output" | "reasoning")
+    is_call(kind) || is_output(kind) || kind == "reasoning"
+}
+
+fn is_call(kind: &str) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call" | "local_shell_call")
+}
+
+fn is_output(kind: &str) -> bool {
+    matches!(kind, "function_call_output" | "custom_tool_call_output" | "local_shell_call_output")
 }
 
 fn join(last: Option<&mut Value>, part: &Value) -> bool {
@@ -143,12 +204,13 @@ fn record(message: Value) -> Recorded {
         _ => Speaker::Other,
     };
     match string(&message, "type").as_str() {
-        "function_call" | "custom_tool_call" => {
+        kind if is_call(kind) => {
             recorded.role = Speaker::Assistant;
-            let slot = message.get("arguments").or_else(|| message.get("input"));
-            recorded.calls.push((string(&message, "call_id"), string(&message, "name"), as_text(slot)));
+            let slot = ["arguments", "input", "action"].iter().find_map(|key| message.get(key));
+            let name = if kind == "local_shell_call" { "local_shell".to_owned() } else { string(&message, "name") };
+            recorded.calls.push((string(&message, "call_id"), name, as_text(slot)));
         }
-        "function_call_output" | "custom_tool_call_output" => recorded.results.push((string(&message, "call_id"), content_text(message.get("output")), false)),
+        kind if is_output(kind) => recorded.results.push((string(&message, "call_id"), content_text(message.get("output")), false)),
         "reasoning" => recorded.role = Speaker::Assistant,
         _ => {}
     }
@@ -237,9 +299,55 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_is_refused() {
-        for text in ["", "[]", "hello", "{\"a\": 1}", "{\"role\":\"user\",\"content\":\"x\"}\n{broken"] {
-            assert!(parse(text.as_bytes()).is_err(), "{text}");
+    fn each_kind_of_codex_call_is_a_call() {
+        for (call, slot, output) in [
+            ("function_call", r#""name":"shell","arguments":"{}""#, "function_call_output"),
+            ("custom_tool_call", r#""name":"apply_patch","input":"x""#, "custom_tool_call_output"),
+            ("local_shell_call", r#""action":{"type":"exec","command":["ls"]}"#, "local_shell_call_output"),
+        ] {
+            let item = |text: &str| format!("{{\"type\":\"response_item\",\"payload\":{text}}}\n");
+            let bare = [format!("{{\"type\":\"{call}\",\"call_id\":\"a\",{slot}}}"), format!("{{\"type\":\"{output}\",\"call_id\":\"a\",\"output\":\"x\"}}")];
+            let expected = vec![(Speaker::Assistant, 1, 0), (Speaker::Other, 0, 1)];
+            assert_eq!(shape(&bare.iter().map(|text| item(text)).collect::<String>()), expected, "{call}");
+            assert_eq!(shape(&bare.join("\n")), expected, "{call}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_carriage_returns_are_no_matter() {
+        let lines = "{\"role\":\"user\",\"content\":\"go\"}\r\n{\"role\":\"assistant\",\"content\":\"so\"}\r\n";
+        let expected = vec![(Speaker::User, 0, 0), (Speaker::Assistant, 0, 0)];
+        assert_eq!(shape(lines), expected);
+        assert_eq!(shape(&format!("\u{feff}{lines}")), expected);
+        assert_eq!(shape("\u{feff}[{\"role\":\"user\"},7,{\"role\":\"assistant\"}]").len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_recording_is_refused_with_its_reason() {
+        let refused: [(&[u8], &str); 12] = [
+            (b"", "no messages"),
+            (b" \n", "no messages"),
+            (b"[]", "no messages"),
+            (b"[1, \"x\", {\"a\": 1}]", "no messages"),
+            (b"{\"a\": 1}", "no messages"),
+            (b"hello", "neither a JSON document nor JSON lines"),
+            (b"[\n {\"role\": \"user\"},\n {\"role\"", "at line 3 column 8; is the file cut short?"),
+            (b"{\"role\":\"user\",\"content\":\"x\"}\n{broken", "line 2 is not JSON"),
+            (b"\x1f\x8b\x08\x00", "gzip"),
+            (b"\xff\xfe[\x00", "UTF-16"),
+            (b"caf\xe9", "not UTF-8"),
+            (b"\xfd7zXZ\x00garbage", "not a whole .xz file"),
+        ];
+        for (bytes, reason) in refused {
+            let error = format!("{:#}", parse(bytes).expect_err("no recording"));
+            assert!(error.contains(reason), "{error:?} does not say {reason:?}");
+        }
+    }
+
+    #[test]
+    fn an_unpacked_recording_has_a_bound() {
+        let mut out = Bounded { bytes: Vec::new(), max: 3 };
+        assert!(out.write(b"abc").is_ok());
+        assert_eq!(out.write(b"d").map_err(|error| error.kind()), Err(ErrorKind::FileTooLarge));
     }
 }
