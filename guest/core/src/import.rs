@@ -3,12 +3,14 @@
 //! One call is one transaction, and a dry run is the same transaction taken back. A record that is
 //! there already is counted, not written again; a line that cannot be used is named and skipped.
 
+mod page;
+
 use crate::capture;
 use crate::contract::{EndEvent, Failure, FailureCode, Instant, Message, Result, Scope};
 use crate::engine::Engine;
 use crate::l0::{self, NewMessage, ScopeId, SessionId};
 use crate::l1::atom::{self, Evidence, Kind as AtomKind, NewAtom, NewRow, Origin};
-use crate::pages::{self, Author, Kind, NewPage, Page, PageId, Write, block, name};
+use crate::pages::{self, Kind, block};
 use crate::settings::Settings;
 use crate::store::failure;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -436,97 +438,6 @@ impl Import<'_> {
             if made == 0 && self.row("SELECT 1 FROM links JOIN atoms ON atoms.id = newer WHERE uid = ?1", [&newer])?.is_none() {
                 self.report.unresolved += 1;
             }
-        }
-        Ok(())
-    }
-
-    fn page(&mut self, record: &Map<String, Value>, scope: &Scope, kind: Kind) -> Result<std::result::Result<(), String>> {
-        let word = if kind == Kind::Scene { "scene" } else { "persona" };
-        let Some(body) = text(record, "text").map(str::trim).filter(|body| !body.is_empty()) else {
-            return Ok(Err(format!("a {word} needs `text`")));
-        };
-        let title = text(record, "name").unwrap_or_default();
-        if kind == Kind::Scene && title.is_empty() {
-            return Ok(Err("a scene needs `name`".into()));
-        }
-        let owner = self.owner(scope)?;
-        if self.is_known_page(owner, kind, text(record, "id"), body)? {
-            self.report.of(word).known += 1;
-            return Ok(Ok(()));
-        }
-        let updated_at = time(record, "updated-at").unwrap_or(self.at);
-        let author = match text(record, "origin") {
-            Some("human") => Author::Human,
-            Some("model") => Author::Model,
-            Some("rules") => Author::Rules,
-            _ => Author::Imported,
-        };
-        let mut hand = strings(record, "hand");
-        // Another system's page names no grounds, so nothing could bring its words back: they are kept like a human's
-        // until somebody edits them.
-        if matches!(author, Author::Human | Author::Imported) && hand.is_empty() {
-            hand = block::parse(body).into_iter().map(|block| block.text).collect();
-        }
-        let summary = pages::one_line(text(record, "summary").unwrap_or_default(), crate::l2::MAX_SUMMARY_CHARS);
-        let heat = record.get("heat").and_then(Value::as_u64).and_then(|heat| u32::try_from(heat).ok()).unwrap_or(u32::from(kind == Kind::Scene));
-        let write = Write { body, summary: &summary, heat, author, how: "import", hand: &hand, beats: None, batch: None, at: updated_at };
-        let id = match (kind, pages::persona(self.tx, owner)?) {
-            (Kind::Persona, Some(current)) => {
-                if current.updated_at > updated_at {
-                    self.report.of(word).conflicts += 1;
-                    return Ok(Ok(()));
-                }
-                pages::save(self.tx, current.id, &write)?;
-                current.id
-            }
-            _ => {
-                let created_at = time(record, "created-at").unwrap_or(updated_at);
-                pages::create(self.tx, &NewPage { scope: owner, kind, stem: &name::stem(title), created_at }, &write)?
-            }
-        };
-        self.ground(record, owner, id)?;
-        if let Some(archived_at) = time(record, "archived-at") {
-            let page = pages::load(self.tx, id)?;
-            pages::archive(self.tx, &page, None, archived_at)?;
-        }
-        self.report.of(word).added += 1;
-        Ok(Ok(()))
-    }
-
-    fn is_known_page(&self, scope: ScopeId, kind: Kind, id: Option<&str>, body: &str) -> Result<bool> {
-        let word = if kind == Kind::Scene { "scene" } else { "persona" };
-        let by_text = self.row(
-            "SELECT pages.id FROM pages JOIN revisions ON page = pages.id WHERE scope = ?1 AND kind = ?2 AND hash = ?3 LIMIT 1",
-            params![scope.0, word, pages::hash(body)],
-        )?;
-        if by_text.is_some() {
-            return Ok(true);
-        }
-        let page: Option<Page> = match id {
-            Some(id) => pages::by_uid(self.tx, id)?,
-            None => None,
-        };
-        Ok(page.is_some_and(|page| page.kind == Kind::Scene))
-    }
-
-    /// Notes what an imported page rests on; atoms that its text does not name stand behind its first block.
-    fn ground(&mut self, record: &Map<String, Value>, scope: ScopeId, id: PageId) -> Result<()> {
-        let page = pages::load(self.tx, id)?;
-        let place = block::parse(&page.body).iter().position(|block| !block.is_heading()).unwrap_or(0);
-        for foreign in strings(record, "atoms") {
-            let uid = self.atom_uid(scope, &foreign)?;
-            let Some(atom) = self.find_atom(scope, &foreign, &uid)? else {
-                self.report.unresolved += 1;
-                continue;
-            };
-            self.take("atoms", "scene_batch", atom)?;
-            self.tx
-                .prepare_cached(
-                    "INSERT OR IGNORE INTO grounds (page, revision, place, atom)
-                     SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM grounds WHERE page = ?1 AND revision = ?2 AND atom = ?4)",
-                )
-                .and_then(|mut insert| insert.execute(params![id.0, page.number, place as i64, uid]))
-                .map_err(failure)?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::embed::Embedder;
 use crate::index::matches::{B, Best, Bm25, K1, Matches};
 use crate::index::nearest::Codes;
 use crate::index::{Loaded, NONE, facts};
-use crate::text::clauses::clauses;
+use crate::text::clauses::{Clause, clauses};
 use crate::text::dates::{self, Named};
 use crate::text::terms::{self, Term};
 use rusqlite::Connection;
@@ -187,7 +187,8 @@ fn judge(index: &Loaded, ask: &Ask<'_>, parts: &[Part], near: &Near, voices: &BT
                 }
                 let cosine = part.codes.cosine(index, doc);
                 let cosine = host.map_or(cosine, |host| host.max(cosine));
-                sure = sure.max(relevance::confidence(shared, held / all.max(f32::MIN_POSITIVE), cosine, chances));
+                let confidence = relevance::confidence(shared, held / all.max(f32::MIN_POSITIVE), cosine, chances);
+                sure = sure.max(if part.personal { relevance::raised(confidence, relevance::ABOUT_THE_ASKER) } else { confidence });
             }
             Ranked { row: index.rows[at], score, confidence: sure }
         })
@@ -199,6 +200,8 @@ struct Part {
     /// Places in the query's list of terms.
     terms: Vec<usize>,
     weight: f32,
+    /// It asks about the one who asks.
+    personal: bool,
     codes: Codes,
     clues: Vec<PlacedClue>,
 }
@@ -225,15 +228,12 @@ fn parts(
     most: usize,
     scratch: &mut Scratch,
 ) -> Result<(Vec<Part>, Vec<f32>)> {
-    let mut sentences: Vec<(Vec<Clue>, bool, &str)> = clauses(text)
-        .into_iter()
-        .map(|clause| (relevance::clues(embedder, clause.text), clause.question, clause.text))
-        .filter(|(clues, ..)| !clues.is_empty())
-        .collect();
+    let mut sentences: Vec<(Vec<Clue>, Clause<'_>)> =
+        clauses(text).into_iter().map(|clause| (relevance::clues(embedder, clause.text), clause)).filter(|(clues, ..)| !clues.is_empty()).collect();
     if sentences.is_empty() {
-        sentences.push((Vec::new(), true, text));
+        sentences.push((Vec::new(), Clause { text, question: true, personal: false }));
     }
-    let asks = sentences.iter().any(|(_, question, _)| *question);
+    let asks = sentences.iter().any(|(_, clause)| clause.question);
     let distinct: BTreeSet<Term> = sentences.iter().flat_map(|(clues, ..)| clues).map(|clue| clue.term).filter(|term| !names.contains(term)).collect();
     scratch.matches.read(index, db, &distinct, MAX_TERMS, 1, most)?;
     let weights = weights(index, &scratch.matches);
@@ -241,7 +241,7 @@ fn parts(
     let unseen = idf(index.live as f32, 0.0);
     let parts = sentences
         .iter()
-        .map(|(clues, question, text)| {
+        .map(|(clues, clause)| {
             let clues: Vec<PlacedClue> = clues
                 .iter()
                 .map(|clue| {
@@ -252,7 +252,13 @@ fn parts(
                 .collect();
             let mut terms: Vec<usize> = clues.iter().filter_map(|clue| clue.place).collect();
             terms.sort_unstable();
-            Part { terms, weight: if asks && !question { ASIDE } else { 1.0 }, codes: Codes::new(&embedder.embed(text)), clues }
+            Part {
+                terms,
+                weight: if asks && !clause.question { ASIDE } else { 1.0 },
+                personal: clause.personal,
+                codes: Codes::new(&embedder.embed(clause.text)),
+                clues,
+            }
         })
         .collect();
     Ok((parts, weights))
