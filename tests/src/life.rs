@@ -2,18 +2,22 @@
 //! never, people who edit and forget, and a disk that fills up, refuses and crashes. What was acknowledged is noted, and
 //! compared with what is there.
 
+mod check;
+mod model;
+mod people;
+
 use crate::random_lists::{self, Dice};
+use model::right_answer;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use strata_core::contract::{
     Abilities, AssembleRequest, EndEvent, Failure, FailureCode, Invocation, LlmAnswer, LlmRequest, Message, Outcome, Outgoing, PromptEvent, Scope,
-    SearchRequest, Selector, SessionEvent, ToolEvent,
+    SearchRequest, SessionEvent, ToolEvent,
 };
-use strata_core::disk::{self, Crash, Disk, SimDisk};
+use strata_core::disk::{Disk, SimDisk};
 use strata_core::engine::{Engine, Models};
-use strata_core::offload::refs;
 
 const START: u64 = 1_780_000_000_000;
 const SECOND: u64 = 1_000;
@@ -360,81 +364,6 @@ impl Life {
         }
     }
 
-    /// A person writes into a page's file.
-    fn edit_file(&mut self) {
-        let pages: Vec<String> = self.disk.files().into_keys().filter(|path| path.ends_with("persona.md") || path.contains("scenes/")).collect();
-        if pages.is_empty() || self.limited {
-            return;
-        }
-        let path = &pages[self.dice.below(pages.len() as u64) as usize];
-        let Ok(bytes) = disk::read_all(&self.disk, path) else { return };
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let edited = match self.dice.below(3) {
-            0 => format!("{text}\n\nBy hand, at step {}.\n", self.step),
-            1 => text.replace("Fact", "Truth"),
-            _ => text.lines().rev().collect::<Vec<_>>().join("\n"),
-        };
-        // The person's editor may find the disk ending too.
-        if disk::replace(&self.disk, path, edited.as_bytes()).is_err() {
-            assert!(self.disk.crashed(), "{}: an editor cannot write", self.place());
-        }
-    }
-
-    fn govern(&mut self) {
-        let id = self.some_id();
-        // Pins are left out: when one was set is not on record, so a rebuild cannot follow them.
-        match self.dice.below(7) {
-            0 => drop(self.call("edit", |engine, at| engine.edit(&id, "The user says it in other words.", at))),
-            1 => drop(self.call("rollback", |engine, at| engine.rollback(&id, 1, at))),
-            2 => drop(self.call("trace", |engine, _| engine.trace(&id))),
-            3 => drop(self.call("history", |engine, _| engine.history(&id))),
-            4 => drop(self.call("why", |engine, _| engine.why(&id))),
-            5 => drop(self.call("browse", |engine, _| engine.browse("atoms", &Selector::default(), None, 10))),
-            _ => drop(self.call("retry", |engine, at| engine.retry("", at))),
-        }
-        self.call("status", |engine, _| engine.status());
-    }
-
-    fn forget(&mut self) {
-        let word = self.some_word();
-        let which = match self.dice.below(4) {
-            0 => Selector { ids: vec![self.some_id()], ..Selector::default() },
-            _ => Selector { query: Some(word.clone()), ..Selector::default() },
-        };
-        let Some(preview) = self.call("forget", |engine, at| engine.forget(&which, false, at)) else { return };
-        let ids = |receipt: &str| -> Vec<String> {
-            let receipt: Value = serde_json::from_str(receipt).expect("a receipt is JSON");
-            receipt["ids"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let doomed = ids(&preview);
-        if doomed.is_empty() || self.dice.below(4) == 0 {
-            return;
-        }
-        self.tried_to_forget = true;
-        // A message that never arrived comes with the next delivery, and nobody has forgotten it.
-        let arrived = self.number(&format!("SELECT count(*) FROM messages WHERE text LIKE '%{word}%'")) > 0;
-        // If the call is cut off, nobody knows whether these are gone.
-        for id in &doomed {
-            self.acknowledged.remove(id);
-        }
-        let Some(receipt) = self.call("forget", |engine, at| engine.forget(&which, true, at)) else {
-            self.refs.clear();
-            return;
-        };
-        let gone = ids(&receipt);
-        assert_eq!(gone, doomed, "{}: a forgetting removed something else than its preview showed", self.place());
-        self.counts.forgettings += 1;
-        let db = self.engine.as_ref().expect("open").store().db();
-        let known =
-            |path: &String| db.prepare_cached("SELECT 1 FROM offload_refs WHERE path = ?1").and_then(|mut query| query.exists([path])).expect("SQLite answers");
-        self.refs.retain(|path, _| known(path));
-        if which.query.is_some() && arrived {
-            let left = self.holding(&word);
-            assert!(left.is_empty(), "{}: {word} was forgotten, and is in {left:?}", self.place());
-            self.gone.insert(word);
-        }
-    }
-
     fn end_or_flush(&mut self) {
         if self.dice.below(2) == 0 {
             let event = SessionEvent { scope: Self::scope(self.dice.below(3) as usize), reason: "reset".into(), at: self.now };
@@ -481,130 +410,6 @@ impl Life {
         }
     }
 
-    fn relent(&mut self) {
-        self.disk.set_room(None);
-        self.disk.set_read_only(false);
-        self.limited = false;
-    }
-
-    /// Opens again after a crash, and checks what must hold at once.
-    fn settle(&mut self) {
-        while self.disk.crashed() {
-            self.counts.crashes += 1;
-            let crash = if self.dice.below(2) == 0 { Crash::Kill } else { Crash::PowerCut(self.dice.draw()) };
-            drop(self.engine.take());
-            self.disk = self.disk.after(crash);
-            self.limited = false;
-            self.log.update(format!("{} {crash:?}\n", self.step));
-            self.open();
-            self.check();
-        }
-    }
-
-    fn heal(&mut self) {
-        self.relent();
-        drop(self.engine.take());
-        self.disk = self.disk.after(Crash::Kill);
-        self.open();
-        self.check();
-    }
-
-    /// Every host delivers all it has once more.
-    fn redeliver(&mut self) {
-        for session in 0..self.sessions.len() {
-            let all = self.sessions[session].clone();
-            if all.is_empty() {
-                continue;
-            }
-            let scope = Self::scope(session);
-            let event = EndEvent { scope: scope.clone(), messages: all.clone(), success: true, at: self.now };
-            let report = self.call("agent-end", |engine, _| engine.agent_end(&event)).expect("a healthy disk takes messages");
-            self.acknowledged.extend(report.stored.clone());
-            let forgotten: u32 = report.dropped.iter().filter(|(reason, _)| reason == "forgotten").map(|(_, count)| count).sum();
-            let of = |table: &str| {
-                let sql = format!("SELECT count(*) FROM {table} JOIN sessions ON sessions.id = {table}.session WHERE sessions.name = '{}'", scope.session);
-                self.number(&sql) as usize
-            };
-            assert_eq!(
-                of("messages") + of("drops"),
-                all.len() - forgotten as usize,
-                "{}: session {session} has a message twice, or lost one: {report:?}",
-                self.place()
-            );
-        }
-    }
-
-    /// Ticks and answers rightly until nothing is due within a day.
-    fn rest(&mut self) {
-        for _ in 0..MAX_ROUNDS {
-            while let Some((id, request)) = self.waiting.pop() {
-                self.complete(&id, right_answer(&request));
-            }
-            let models = self.models();
-            let next = self.call("tick", |engine, at| engine.tick(at, models)).flatten();
-            match next {
-                _ if !self.waiting.is_empty() => self.now += SECOND,
-                Some(next) if next < self.now + DAY => self.now = next.max(self.now + 1),
-                _ => return,
-            }
-        }
-        // Clocks such as the lock's heartbeat go on for ever; what must not go on is work.
-        let status: Value = serde_json::from_str(&self.engine.as_ref().expect("open").status().expect("a status")).expect("JSON");
-        assert!(self.waiting.is_empty(), "{}: the space does not come to rest: {status}", self.place());
-    }
-
-    /// Checks what must hold at any time.
-    fn check(&self) {
-        let place = self.place();
-        let db = self.engine.as_ref().expect("open").store().db();
-        let integrity: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("SQLite answers");
-        assert_eq!(integrity, "ok", "{place}");
-        for uid in &self.acknowledged {
-            let there = db.prepare_cached("SELECT 1 FROM messages WHERE uid = ?1").and_then(|mut query| query.exists([uid])).expect("SQLite answers");
-            assert!(there, "{place}: acknowledged message {uid} is gone");
-        }
-        for (what, sql) in [
-            (
-                "a fact without evidence",
-                "SELECT count(*) FROM atoms WHERE origin NOT IN ('human', 'import') AND NOT EXISTS (SELECT 1 FROM evidence WHERE atom = atoms.id)",
-            ),
-            (
-                "a message of a host twice",
-                "SELECT count(*) FROM (SELECT 1 FROM messages WHERE host_id IS NOT NULL GROUP BY scope, session, host_id HAVING count(*) > 1)",
-            ),
-            ("a page without its text", "SELECT count(*) FROM pages WHERE NOT EXISTS (SELECT 1 FROM revisions WHERE page = pages.id AND number = revision)"),
-        ] {
-            assert_eq!(self.number(sql), 0, "{place}: {what}");
-        }
-        for (path, output) in &self.refs {
-            // A text stands in its row until its file is written.
-            let row: Option<String> = db
-                .query_row("SELECT content FROM offload_refs WHERE path = ?1", [path], |row| row.get(0))
-                .unwrap_or_else(|error| panic!("{place}: {path} has no row: {error}"));
-            let text = row.map_or_else(|| refs::read(&self.disk, path), Ok).unwrap_or_else(|error| panic!("{place}: {path}: {error}"));
-            assert_eq!(&text, output, "{place}: {path} has another text");
-        }
-    }
-
-    fn check_all(&mut self) {
-        self.check();
-        for word in &self.gone {
-            let left = self.holding(word);
-            assert!(left.is_empty(), "{}: {word} was forgotten, and is in {left:?}", self.place());
-        }
-        let rebuilt = self.call("rebuild", |engine, at| engine.rebuild(at)).expect("a rebuild reads only");
-        let rebuilt: Value = serde_json::from_str(&rebuilt).expect("JSON");
-        // After a forgetting nobody can say what a page of before would have been without what is gone; facts can.
-        let layers: &[&str] = if self.tried_to_forget { &["l1"] } else { &["l1", "l2", "l3"] };
-        for layer in layers {
-            assert_eq!(rebuilt[layer]["identical"], true, "{}: {layer}: {rebuilt:#}", self.place());
-        }
-    }
-
-    fn number(&self, sql: &str) -> u32 {
-        self.engine.as_ref().expect("open").store().db().query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
-    }
-
     /// Returns a word that was said, and that nobody wanted forgotten: who says it again brings it back.
     fn some_word(&mut self) -> String {
         let words: Vec<&String> = self.words.iter().filter(|word| !self.gone.contains(*word)).collect();
@@ -625,81 +430,5 @@ impl Life {
             .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
             .unwrap_or_else(|error| panic!("{}: {error}", self.place()));
         if ids.is_empty() { "a_0000000000000000".into() } else { ids[self.dice.below(ids.len() as u64) as usize].clone() }
-    }
-
-    fn holding(&self, word: &str) -> Vec<String> {
-        let holds = |bytes: &[u8]| bytes.windows(word.len()).any(|window| window == word.as_bytes());
-        self.disk.files().into_iter().filter(|(_, bytes)| holds(bytes)).map(|(path, _)| path).collect()
-    }
-}
-
-/// Returns ids of atoms in a text, in order, each once.
-fn atoms_in(text: &str) -> Vec<String> {
-    let mut ids: Vec<String> = Vec::new();
-    for (at, _) in text.match_indices("a_") {
-        if let Some(id) = text.get(at..at + 18)
-            && id[2..].bytes().all(|byte| byte.is_ascii_hexdigit())
-            && !ids.iter().any(|known| known == id)
-        {
-            ids.push(id.to_owned());
-        }
-    }
-    ids
-}
-
-/// Returns what a model that does as it is told would answer: a function of the question.
-fn right_answer(request: &LlmRequest) -> String {
-    let lines = |heading: &str| -> Vec<Value> {
-        let part = request.prompt.rsplit_once(heading).map_or("", |(_, part)| part);
-        part.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-    };
-    let ids = atoms_in(&request.prompt);
-    match request.purpose.as_str() {
-        "l1-extract" => {
-            let memories: Vec<Value> = lines("## New messages\n")
-                .iter()
-                .filter(|line| line["role"] == "user" && line["text"].as_str().is_some_and(|text| text.contains("zq")))
-                .map(|line| {
-                    json!({"content": format!("The user said: {}", line["text"].as_str().unwrap_or_default()), "type": "persona", "priority": 80,
-                     "sources": [{"id": line["id"], "quote": line["text"]}], "start": "", "end": ""})
-                })
-                .collect();
-            json!({"scenes": [{"scene": "life", "memories": memories}]}).to_string()
-        }
-        "l1-settle" => {
-            let known = lines("## Known\n").iter().filter(|line| line["id"].as_str().is_some_and(|id| id.starts_with('c'))).count();
-            let decisions: Vec<Value> = lines("## New\n")
-                .iter()
-                .enumerate()
-                .map(|(index, line)| match (index + request.prompt.len()) % 4 {
-                    1 if known > 0 => json!({"new": line["id"], "action": "update", "targets": ["c1"], "content": "", "type": "", "priority": 0}),
-                    2 if known > 0 => json!({"new": line["id"], "action": "merge", "targets": ["c1"], "content": format!("Both: {}", line["content"].as_str().unwrap_or_default()), "type": "persona", "priority": 70}),
-                    3 if known > 0 => json!({"new": line["id"], "action": "skip", "targets": ["c1"], "content": "", "type": "", "priority": 0}),
-                    _ => json!({"new": line["id"], "action": "store", "targets": [], "content": "", "type": "", "priority": 0}),
-                })
-                .collect();
-            json!({"decisions": decisions}).to_string()
-        }
-        "l2-scenes" => {
-            let paragraphs: Vec<Value> = ids
-                .iter()
-                .filter(|id| !request.prompt.contains(&format!("No longer believed: {id}")) && !request.prompt.contains(&format!("stated on this page: {id}")))
-                .map(|id| json!({"text": format!("Fact number {}.", &id[2..6]), "atoms": [id]}))
-                .collect();
-            let operation = if request.prompt.contains("There is none yet.") {
-                json!({"op": "create", "name": "life", "summary": "Life.", "paragraphs": paragraphs})
-            } else {
-                json!({"op": "update", "scene": "life.md", "summary": "Life.", "paragraphs": paragraphs})
-            };
-            json!({"operations": [operation]}).to_string()
-        }
-        "l3-persona" => {
-            let statements: Vec<Value> = ids.iter().take(20).map(|id| json!({"text": format!("Statement {}.", &id[2..6]), "atoms": [id]})).collect();
-            json!({"sections": [{"heading": "Facts", "statements": statements}]}).to_string()
-        }
-        "offload-summary" => json!({"summaries": [{"id": "e1", "summary": "It went well.", "score": 7}]}).to_string(),
-        "offload-boundary" => json!({"decision": "same", "task": 0, "goal": ""}).to_string(),
-        "offload-canvas" => json!({"nodes": [{"node": "001-N1", "label": "Look", "status": "done", "summary": "Found.", "calls": []}]}).to_string(),
-        other => panic!("the scripted model was not told of {other}"),
     }
 }

@@ -12,6 +12,7 @@ use crate::index::{Index, Kind};
 use crate::l0::{self, Message, MessageId, ScopeId, SessionId};
 use crate::l1::atom::{self, Atom, AtomId};
 use crate::store::failure;
+use crate::text::asker::asks_about_the_asker;
 use crate::vectors;
 use rank::{Ask, Ranked, Strategy};
 use rusqlite::{Connection, params};
@@ -59,9 +60,26 @@ const MESSAGE_SLACK: f32 = 2.0;
 /// of odds.
 const SOUGHT: f32 = 2.0;
 
+/// How much likelier a question about the one who asks has an answer, in nats of odds. It counts where nothing is sure
+/// without it.
+///
+/// Of 72 such questions about 36 facts, most of them in other words, 30 get their fact without it and 41 with it; of as
+/// many about other facts 7 and 31 get something; of 180 unrelated prompts 1 and 3 (`guest/core/tests/recall_personal.rs`).
+const ABOUT_THE_ASKER: f32 = 2.5;
+
 impl Query<'_> {
-    /// Returns the confidence that something must have, and the one that is enough beside it.
-    fn floors(&self, kind: Kind) -> (f32, f32) {
+    /// Returns the floors of confidence in the order in which they are tried: what something must have, and what is enough
+    /// beside it.
+    fn floors(&self, kind: Kind) -> Vec<(f32, f32)> {
+        let plain = self.plain_floors(kind);
+        let mut floors = vec![plain];
+        if plain.0 > 0.0 && asks_about_the_asker(self.text) {
+            floors.push((relevance::lowered(plain.0, ABOUT_THE_ASKER), relevance::lowered(plain.1, ABOUT_THE_ASKER)));
+        }
+        floors
+    }
+
+    fn plain_floors(&self, kind: Kind) -> (f32, f32) {
         if !self.sought {
             let slack = if kind == Kind::Atoms { ATOM_SLACK } else { MESSAGE_SLACK };
             return (self.threshold, relevance::lowered(self.threshold, slack));
@@ -147,32 +165,42 @@ fn select<T>(
     rank: impl Fn(usize) -> Result<Vec<Ranked>>,
     read: &mut impl FnMut(i64) -> Result<Option<T>>,
 ) -> Result<Vec<Found<T>>> {
-    let (floor, beside) = query.floors(kind);
+    let floors = query.floors(kind);
     let mut found = Vec::new();
     for wanted in query.rounds(limit) {
-        found.clear();
-        let mut is_sure = false;
         let ranked = rank(wanted)?;
-        let is_all = ranked.len() < wanted;
-        for ranked in ranked {
-            let (room, sure) = (found.len() < limit, ranked.confidence >= floor);
-            if is_sure && !room {
+        for floor in &floors {
+            found = sure(&ranked, *floor, limit, read)?;
+            if !found.is_empty() {
                 break;
             }
-            if (room && ranked.confidence >= beside) || (sure && !is_sure) {
-                let Some(item) = read(ranked.row)? else { continue };
-                is_sure |= sure;
-                if room {
-                    found.push(Found { item, score: f64::from(ranked.score), confidence: f64::from(ranked.confidence) });
-                }
-            }
         }
-        if !is_sure {
-            found.clear();
-        }
-        if found.len() == limit || is_all {
+        if found.len() == limit || ranked.len() < wanted {
             break;
         }
+    }
+    Ok(found)
+}
+
+/// Reads what is as sure as the second floor, if something that can be read is as sure as the first.
+fn sure<T>(ranked: &[Ranked], (floor, beside): (f32, f32), limit: usize, read: &mut impl FnMut(i64) -> Result<Option<T>>) -> Result<Vec<Found<T>>> {
+    let mut found = Vec::new();
+    let mut is_sure = false;
+    for ranked in ranked {
+        let (room, sure) = (found.len() < limit, ranked.confidence >= floor);
+        if is_sure && !room {
+            break;
+        }
+        if (room && ranked.confidence >= beside) || (sure && !is_sure) {
+            let Some(item) = read(ranked.row)? else { continue };
+            is_sure |= sure;
+            if room {
+                found.push(Found { item, score: f64::from(ranked.score), confidence: f64::from(ranked.confidence) });
+            }
+        }
+    }
+    if !is_sure {
+        found.clear();
     }
     Ok(found)
 }

@@ -1,6 +1,6 @@
 //! Text to tokens, for index and query alike: words, and bigrams of scripts that have no blanks.
 
-mod asker;
+pub mod asker;
 pub mod clauses;
 pub mod dates;
 mod stem;

@@ -187,8 +187,7 @@ fn judge(index: &Loaded, ask: &Ask<'_>, parts: &[Part], near: &Near, voices: &BT
                 }
                 let cosine = part.codes.cosine(index, doc);
                 let cosine = host.map_or(cosine, |host| host.max(cosine));
-                let confidence = relevance::confidence(shared, held / all.max(f32::MIN_POSITIVE), cosine, chances);
-                sure = sure.max(if part.personal { relevance::raised(confidence, relevance::ABOUT_THE_ASKER) } else { confidence });
+                sure = sure.max(relevance::confidence(shared, held / all.max(f32::MIN_POSITIVE), cosine, chances));
             }
             Ranked { row: index.rows[at], score, confidence: sure }
         })
@@ -200,8 +199,6 @@ struct Part {
     /// Places in the query's list of terms.
     terms: Vec<usize>,
     weight: f32,
-    /// It asks about the one who asks.
-    personal: bool,
     codes: Codes,
     clues: Vec<PlacedClue>,
 }
@@ -231,7 +228,7 @@ fn parts(
     let mut sentences: Vec<(Vec<Clue>, Clause<'_>)> =
         clauses(text).into_iter().map(|clause| (relevance::clues(embedder, clause.text), clause)).filter(|(clues, ..)| !clues.is_empty()).collect();
     if sentences.is_empty() {
-        sentences.push((Vec::new(), Clause { text, question: true, personal: false }));
+        sentences.push((Vec::new(), Clause { text, question: true }));
     }
     let asks = sentences.iter().any(|(_, clause)| clause.question);
     let distinct: BTreeSet<Term> = sentences.iter().flat_map(|(clues, ..)| clues).map(|clue| clue.term).filter(|term| !names.contains(term)).collect();
@@ -252,13 +249,7 @@ fn parts(
                 .collect();
             let mut terms: Vec<usize> = clues.iter().filter_map(|clue| clue.place).collect();
             terms.sort_unstable();
-            Part {
-                terms,
-                weight: if asks && !clause.question { ASIDE } else { 1.0 },
-                personal: clause.personal,
-                codes: Codes::new(&embedder.embed(clause.text)),
-                clues,
-            }
+            Part { terms, weight: if asks && !clause.question { ASIDE } else { 1.0 }, codes: Codes::new(&embedder.embed(clause.text)), clues }
         })
         .collect();
     Ok((parts, weights))

@@ -34,12 +34,6 @@ const NEARNESS: f32 = 12.0;
 const NEAR: f32 = 0.5;
 const NEAR_BY_CHANCES: f32 = 0.034;
 
-/// What it adds to the odds that a clause asks about the one who asks: who does so is after what they once said.
-///
-/// Of 72 such questions about 36 facts, two thirds of them in other words, 30 get their fact without it and 41 with it; of
-/// as many about other facts 7 and 31 get something; of 180 unrelated prompts 1 and 3 (`guest/core/tests/recall_personal.rs`).
-pub const ABOUT_THE_ASKER: f32 = 2.5;
-
 /// Information beyond which more words in common prove nothing more, and the most that one word can give.
 const ENOUGH: f32 = 30.0;
 const MOST_OF_A_WORD: f32 = 16.0;
@@ -78,11 +72,6 @@ pub fn confidence(shared: f32, coverage: f32, cosine: f32, chances: usize) -> f3
     let near = (cosine - NEAR - NEAR_BY_CHANCES * chances).max(0.0);
     let odds = WORDS * (shared / ENOUGH).min(1.0) + COVERAGE * coverage + COSINE * cosine + NEARNESS * near + PRIOR - CHANCES * chances;
     (1.0 / (1.0 + f64::from(-odds).exp())) as f32
-}
-
-/// Returns a confidence with `nats` added to its odds.
-pub fn raised(confidence: f32, nats: f32) -> f32 {
-    lowered(confidence, -nats)
 }
 
 /// Returns the confidence that is as good as `threshold` when `nats` are added to the odds.

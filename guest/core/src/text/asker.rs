@@ -1,5 +1,7 @@
 //! Whether a question is about the person who asks it: then a memory is what it is after.
 
+use super::clauses::clauses;
+
 /// Words by which somebody speaks of themselves. English, German, French, Spanish, Portuguese, Italian, Dutch.
 const OWN_WORDS: &[&str] = &[
     "i", "i'm", "i've", "i'd", "i'll", "me", "my", "mine", "myself", "we", "our", "ours", "us", "ich", "mich", "mir", "mein", "meine", "meinen", "meiner",
@@ -36,8 +38,13 @@ const HELP: &[&str] = &[
 const HELP_CHARACTERS: &[&str] =
     &["为什么", "為什麼", "怎么", "怎麼", "如何", "能不能", "可以帮", "帮我", "幫我", "请你", "應該", "应该", "どうやって", "なぜ", "어떻게", "왜"];
 
+/// Returns whether a clause of a text asks about the one who wrote it, and not for help with something.
+pub fn asks_about_the_asker(text: &str) -> bool {
+    clauses(text).iter().any(|clause| is_about_the_asker(clause.text))
+}
+
 /// Returns whether a question asks about the one who asks it, and not for help with something.
-pub(super) fn is_about_the_asker(question: &str) -> bool {
+fn is_about_the_asker(question: &str) -> bool {
     let text = question.trim().to_lowercase().replace('’', "'");
     if HELP.iter().any(|beginning| text.starts_with(beginning)) || HELP_CHARACTERS.iter().any(|part| text.contains(part)) {
         return false;

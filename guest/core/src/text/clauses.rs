@@ -1,7 +1,5 @@
 //! A query's clauses: what is asked for, and what is only said around it.
 
-use super::asker;
-
 /// Clauses of one query; later ones join the last.
 pub const MAX_CLAUSES: usize = 16;
 
@@ -15,8 +13,6 @@ pub struct Clause<'a> {
     pub text: &'a str,
     /// It ends with a question mark.
     pub question: bool,
-    /// It asks about the one who asks.
-    pub personal: bool,
 }
 
 /// Returns the sentences of a query, cut at full stops, question marks and line ends outside of
@@ -28,8 +24,7 @@ pub fn clauses(query: &str) -> Vec<Clause<'_>> {
     let mut take = |from: usize, to: usize| {
         let text = query[from..to].trim();
         if !text.is_empty() {
-            let question = text.ends_with(['?', '？']);
-            found.push(Clause { text, question, personal: asker::is_about_the_asker(text) });
+            found.push(Clause { text, question: text.ends_with(['?', '？']) });
         }
     };
     let mut indices = query.char_indices().peekable();
