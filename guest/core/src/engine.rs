@@ -71,6 +71,7 @@ impl Engine {
             looked_until: String::new(),
             offload_sessions: Sessions::default(),
         };
+        engine.offload_sessions.behind = mirror::behind(engine.store.db())?;
         // What a crash left between a commit and its files.
         engine.finish_restore()?;
         engine.finish_forgetting()?;
@@ -78,8 +79,13 @@ impl Engine {
         Ok((engine, opened))
     }
 
-    fn desk(&mut self) -> Desk<'_> {
-        Desk { store: &mut self.store, sessions: &mut self.offload_sessions, calendar: &self.calendar }
+    /// Lets offload work, and tells people of files that the disk refused on the way.
+    pub(crate) fn offload<T>(&mut self, step: impl FnOnce(&mut Desk<'_>) -> T) -> T {
+        let value = step(&mut Desk { store: &mut self.store, sessions: &mut self.offload_sessions, calendar: &self.calendar });
+        for why in std::mem::take(&mut self.offload_sessions.refusals) {
+            self.complain("writing the files of a session's tool calls", &why);
+        }
+        value
     }
 
     /// Returns the store, for checks by tests and for the owners of exports.
@@ -106,7 +112,7 @@ impl Engine {
 
     /// `lifecycle.status`.
     pub fn status(&self) -> Result<String> {
-        status::status(self.store.db(), &self.settings, &self.models).map(|status| status.to_string())
+        status::status(self.store.db(), &self.settings, &self.models, &self.offload_sessions.behind).map(|status| status.to_string())
     }
 
     /// `hooks.before-prompt-build`.
@@ -124,7 +130,7 @@ impl Engine {
         if !self.settings.offload.enabled {
             return Ok(ToolReceipt { filtered: "offload is off".into(), ..ToolReceipt::default() });
         }
-        intake::after_tool_call(&mut self.desk(), event)
+        self.offload(|desk| intake::after_tool_call(desk, event))
     }
 
     /// `hooks.agent-end`.
@@ -143,7 +149,7 @@ impl Engine {
     /// `hooks.assemble`.
     pub fn assemble(&mut self, request: &AssembleRequest) -> Result<Assembled> {
         let settings = self.settings.offload.clone();
-        reduce::reduce(&mut self.desk(), &settings, request)
+        self.offload(|desk| reduce::reduce(desk, &settings, request))
     }
 
     /// `hooks.report-usage`.
@@ -154,7 +160,7 @@ impl Engine {
     /// `tools.call`.
     pub fn call_tool(&mut self, invocation: &Invocation) -> Result<Answer> {
         if drill::is_tool(&invocation.name) {
-            return drill::call(&mut self.desk(), invocation);
+            return self.offload(|desk| drill::call(desk, invocation));
         }
         tools::call(self.store.db(), &self.store.index(), &self.settings, &mut self.allowance, invocation)
     }
@@ -166,16 +172,26 @@ impl Engine {
         self.look(now);
         let work = self.work(now, schedule::tick)?;
         let cleanup = self.retain(now)?;
-        let filing = filing::tick(&mut self.desk(), now)?;
-        let reclaim = self.reclaim(now)?;
+        let filing = self.offload(|desk| filing::tick(desk, now));
+        let filing = self.or_later("giving offloaded texts their files", filing);
+        let reclaim = self.reclaim(now);
+        let reclaim = self.or_later("giving disk back", reclaim);
         self.show(now);
         let index = self.store.keep_index()?.then_some(now);
         Ok([beat, work, cleanup, filing, reclaim, index].into_iter().flatten().min())
     }
 
+    /// Returns when to go on. What fails here is tried again at the next tick, and stops nothing else.
+    fn or_later(&mut self, what: &str, outcome: Result<Option<Instant>>) -> Option<Instant> {
+        outcome.unwrap_or_else(|failure| {
+            self.complain(what, &failure.message);
+            None
+        })
+    }
+
     fn reclaim(&mut self, now: Instant) -> Result<Option<Instant>> {
         let settings = self.settings.offload.clone();
-        let (report, next) = reclaim::tick(&mut self.desk(), &settings, now)?;
+        let (report, next) = self.offload(|desk| reclaim::tick(desk, &settings, now))?;
         if let Some(report) = report {
             let text = format!(
                 "offload gave {} bytes back: {} sessions, {} entries, {} texts, {} files without a row; {} sessions stay because a message names their texts",
@@ -193,7 +209,7 @@ impl Engine {
         if let Some(session) = session.filter(|_| taken) {
             // The answer changed rows under the session in memory.
             self.offload_sessions.drop_cached(session);
-            mirror::redraw(&mut self.desk(), session)?;
+            self.offload(|desk| mirror::redraw(desk, session));
         }
         self.show(at);
         Ok(taken)

@@ -16,6 +16,7 @@ use crate::contract::{Instant, LogLevel, Outgoing, Result};
 use crate::disk::{self, DiskError};
 use crate::engine::Engine;
 use crate::l0::ScopeId;
+use crate::offload::mirror;
 use crate::pages::{self, PageId};
 use crate::store::{Store, disk_failure, failure};
 use rusqlite::{OptionalExtension, params};
@@ -63,6 +64,7 @@ impl Engine {
         if let Err(failure) = mirrors::settle(&mut self.store, &self.calendar) {
             self.complain("writing the mirrors", &failure.message);
         }
+        self.offload(mirror::catch_up);
     }
 
     fn tell(&mut self, noticed: Noticed) {
@@ -79,7 +81,7 @@ impl Engine {
         self.looked_until = noticed.after;
     }
 
-    fn complain(&mut self, what: &str, why: &str) {
+    pub(crate) fn complain(&mut self, what: &str, why: &str) {
         self.outgoing.push(Outgoing::Log { level: LogLevel::Warn, text: format!("{what} failed and will be tried again: {why}") });
     }
 }

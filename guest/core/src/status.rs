@@ -2,18 +2,19 @@
 
 use crate::contract::Result;
 use crate::engine::Models;
+use crate::l0::SessionId;
 use crate::settings::Settings;
 use crate::store::{SCHEMA_VERSION, failure};
 use crate::{l1, retention, schedule, vectors};
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Failed batches that are listed; all are counted.
 const MAX_LISTED: i64 = 20;
 
 /// `lifecycle.status` as a document; its keys are described in `docs/documents.md`.
-pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<Value> {
+pub fn status(db: &Connection, settings: &Settings, models: &Models, drawings_behind: &BTreeSet<SessionId>) -> Result<Value> {
     let count = |sql: &str| -> Result<u64> { db.prepare_cached(sql).and_then(|mut query| query.query_row([], |row| row.get(0))).map_err(failure) };
     let backlog = schedule::backlog(db, settings)?;
     let tallies = Tallies::read(db)?;
@@ -45,7 +46,7 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models) -> Result<V
         "scenes-archived": tallies.one("pages", "scene archived"),
         "personas": tallies.one("pages", "persona") + tallies.one("pages", "persona archived"),
         "files": {
-            "behind": count("SELECT count(*) FROM projections WHERE stale = 1")?,
+            "behind": count("SELECT count(*) FROM projections WHERE stale = 1")? + drawings_behind.len() as u64,
             "edits-by-humans": tallies.one("revisions", "human"),
             "conflicts": listed(
                 db,

@@ -5,7 +5,7 @@
 
 use super::cascade::{Cascade, execute, list};
 use super::select::{Doomed, has_terms};
-use crate::contract::{Result, Scope, Selector};
+use crate::contract::{Result, Selector};
 use crate::disk::Disk;
 use crate::l0::SessionId;
 use crate::offload::canvas::{CANVAS_MAX_CHARS, draw};
@@ -86,20 +86,11 @@ fn whole_sessions(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, 
         for table in ["offload_boards", "offload_nodes", "offload_contexts"] {
             execute(tx, &format!("DELETE FROM {table} WHERE session = ?1"), [session])?;
         }
-        if let Some(scope) = scope_of(tx, session)? {
+        if let Some(scope) = mirror::scope_of(tx, SessionId(session))? {
             files.slugs.insert(mirror::slug(&scope));
         }
     }
     Ok(())
-}
-
-fn scope_of(db: &Connection, session: i64) -> Result<Option<Scope>> {
-    use rusqlite::OptionalExtension;
-    db.prepare_cached("SELECT team, user, agent, name FROM sessions JOIN scopes ON scopes.id = scope WHERE sessions.id = ?1")
-        .and_then(|mut query| {
-            query.query_row([session], |row| Ok(Scope { team: row.get(0)?, user: row.get(1)?, agent: row.get(2)?, session: row.get(3)? })).optional()
-        })
-        .map_err(failure)
 }
 
 fn tells(text: &str, doomed: &Doomed, cascade: &Cascade) -> bool {
@@ -213,7 +204,7 @@ pub(super) fn files(store: &Store, calendar: &crate::calendar::Calendar, files: 
     let mut slugs = files.slugs.clone();
     let mut redraw = Vec::new();
     for &session in &files.redraw {
-        if let Some(scope) = scope_of(store.db(), session)? {
+        if let Some(scope) = mirror::scope_of(store.db(), SessionId(session))? {
             slugs.insert(mirror::slug(&scope));
             redraw.push((session, scope));
         }

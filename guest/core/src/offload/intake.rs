@@ -112,7 +112,8 @@ pub fn filtered(incoming: &Incoming<'_>) -> Option<&'static str> {
 }
 
 /// Takes in what happened: places the calls on tasks by the words of users, and stores results that are not stored yet.
-/// On return their texts and entries are durable, by one commit. Returns a receipt a result.
+/// On return their texts and entries are durable, by one commit, whatever becomes of the files for people. Returns a
+/// receipt a result.
 pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, steps: &[Step<'_>], at: Instant) -> Result<Vec<ToolReceipt>> {
     let session = desk.sessions.get(desk.store.db(), id)?;
     let mut board: Board = session.board.clone();
@@ -209,7 +210,6 @@ pub fn take(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, steps: &[Step<'_>
     for entry in entries {
         session.ledger.push(entry);
     }
-    mirror::append(desk, id, scope, first)?;
-    mirror::canvases(desk, id, scope, &drawn)?;
+    mirror::follow(desk, id, scope, first, &drawn);
     Ok(receipts)
 }

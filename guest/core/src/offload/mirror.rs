@@ -1,16 +1,18 @@
 //! Files that people and other tools read: `offload/offload-<session>.jsonl` with the reference's
 //! fields, and `canvases/<session>-NNN.mmd`. The rows are the truth; these are projections that are
-//! written after the commit and made whole again when a session is loaded.
+//! written after the commit. A refused file is no reason to refuse what is committed: the session is
+//! noted as behind, people are told, and its files are written anew at the next tick or open.
 
 use super::canvas::{CANVAS_MAX_CHARS, draw};
 use super::intake::Desk;
 use super::ledger::Entry;
+use super::session::MUST_REWRITE;
 use crate::calendar::Calendar;
 use crate::contract::{Result, Scope};
 use crate::disk::{Disk, OpenMode, read_all, replace};
 use crate::l0::{SessionId, uid};
 use crate::store::{disk_failure, failure};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -18,6 +20,8 @@ use std::collections::BTreeSet;
 pub const LOG_DIR: &str = "offload";
 /// Directory of the canvases.
 pub const CANVAS_DIR: &str = "canvases";
+/// The rows of `space` that name sessions whose files are behind: this and the session's row.
+const BEHIND: &str = "offload_behind/";
 /// Characters of a session's name that stay in file names.
 const SLUG_MAX_CHARS: usize = 48;
 
@@ -72,6 +76,8 @@ pub fn append(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, first: usize) -
         None => lines_of(disk.as_ref(), &path)?,
     };
     let entries = session.ledger.entries();
+    // Until this has gone well nobody knows what the file holds.
+    session.mirrored = Some(MUST_REWRITE);
     if mirrored == first as u64 && first > 0 {
         let text: String = entries[first..].iter().map(|entry| line(desk.calendar, scope, entry)).collect();
         let failed = |error| disk_failure(&path, error);
@@ -86,23 +92,74 @@ pub fn append(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, first: usize) -
     Ok(())
 }
 
-/// Writes the log anew, after entries changed.
-pub fn rewrite(desk: &mut Desk<'_>, id: SessionId, scope: &Scope) -> Result<()> {
-    desk.sessions.get(desk.store.db(), id)?.mirrored = Some(u64::MAX);
-    append(desk, id, scope, 0)
+/// Brings the files of a session up to date after a commit: the entries from ordinal `first` on, and the canvases of
+/// `tasks`.
+pub fn follow(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, first: usize, tasks: &BTreeSet<u32>) {
+    let outcome = append(desk, id, scope, first).and_then(|()| canvases(desk, id, scope, tasks));
+    note(desk, id, outcome);
 }
 
 /// Writes the log and the running canvas of a session anew, after a model's answer.
-pub fn redraw(desk: &mut Desk<'_>, id: SessionId) -> Result<()> {
-    let scope = scope_of(desk.store.db(), id)?;
-    rewrite(desk, id, &scope)?;
-    let current = desk.sessions.get(desk.store.db(), id)?.board.current;
-    canvases(desk, id, &scope, &BTreeSet::from([current]))
+pub fn redraw(desk: &mut Desk<'_>, id: SessionId) {
+    let outcome = rewrite(desk, id, false);
+    note(desk, id, outcome);
 }
 
-fn scope_of(db: &Connection, id: SessionId) -> Result<Scope> {
+/// Writes the files of the sessions that are behind.
+pub fn catch_up(desk: &mut Desk<'_>) {
+    for id in desk.sessions.behind.clone() {
+        let outcome = rewrite(desk, id, true).and_then(|()| {
+            desk.store.write(|tx| tx.execute("DELETE FROM space WHERE key = ?1", [behind_key(id)]).map(|_| ()).map_err(failure))?;
+            desk.sessions.behind.remove(&id);
+            Ok(())
+        });
+        note(desk, id, outcome);
+    }
+}
+
+/// Returns the sessions that were behind when the space was last open.
+pub fn behind(db: &Connection) -> Result<BTreeSet<SessionId>> {
+    db.prepare_cached("SELECT CAST(substr(key, length(?1) + 1) AS INTEGER) FROM space WHERE substr(key, 1, length(?1)) = ?1")
+        .and_then(|mut query| query.query_map([BEHIND], |row| row.get(0).map(SessionId))?.collect())
+        .map_err(failure)
+}
+
+fn behind_key(id: SessionId) -> String {
+    format!("{BEHIND}{}", id.0)
+}
+
+/// Notes a session as behind if its files were refused. Where the note is refused too, it holds until the space is closed.
+fn note(desk: &mut Desk<'_>, id: SessionId, outcome: Result<()>) {
+    let Err(refused) = outcome else { return };
+    desk.sessions.refusals.push(refused.message);
+    if desk.sessions.behind.insert(id) {
+        let noted = desk.store.write(|tx| tx.execute("INSERT OR REPLACE INTO space (key, value) VALUES (?1, '')", [behind_key(id)]).map_err(failure));
+        if let Err(refused) = noted {
+            desk.sessions.refusals.push(format!("and it could not be noted: {}", refused.message));
+        }
+    }
+}
+
+/// Writes the log and the running canvas of a session anew, or `all` canvases. A session that is gone has no files.
+fn rewrite(desk: &mut Desk<'_>, id: SessionId, all: bool) -> Result<()> {
+    let Some(scope) = scope_of(desk.store.db(), id)? else { return Ok(()) };
+    let session = desk.sessions.get(desk.store.db(), id)?;
+    if session.ledger.entries().is_empty() {
+        return Ok(());
+    }
+    session.mirrored = Some(MUST_REWRITE);
+    let current = session.board.current;
+    let tasks = session.board.tasks.iter().map(|task| task.number).filter(|number| all || *number == current).collect();
+    append(desk, id, &scope, 0)?;
+    canvases(desk, id, &scope, &tasks)
+}
+
+/// Returns the scope of a session that exists.
+pub fn scope_of(db: &Connection, id: SessionId) -> Result<Option<Scope>> {
     db.prepare_cached("SELECT team, user, agent, name FROM sessions JOIN scopes ON scopes.id = scope WHERE sessions.id = ?1")
-        .and_then(|mut query| query.query_row([id.0], |row| Ok(Scope { team: row.get(0)?, user: row.get(1)?, agent: row.get(2)?, session: row.get(3)? })))
+        .and_then(|mut query| {
+            query.query_row([id.0], |row| Ok(Scope { team: row.get(0)?, user: row.get(1)?, agent: row.get(2)?, session: row.get(3)? })).optional()
+        })
         .map_err(failure)
 }
 
@@ -127,5 +184,5 @@ fn lines_of(disk: &dyn Disk, path: &str) -> Result<u64> {
     // A torn last line makes the count wrong on purpose: the log is then written anew.
     let whole = bytes.last().is_none_or(|byte| *byte == b'\n');
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-    Ok(if whole { lines } else { u64::MAX })
+    Ok(if whole { lines } else { MUST_REWRITE })
 }

@@ -7,7 +7,7 @@
 
 use super::intake::Desk;
 use super::{mirror, refs};
-use crate::contract::{Instant, Result, Scope};
+use crate::contract::{Instant, Result};
 use crate::disk::Disk;
 use crate::l0::SessionId;
 use crate::settings::Offload;
@@ -73,7 +73,7 @@ pub fn reclaim(desk: &mut Desk<'_>, settings: &Offload, now: Instant) -> Result<
     let taken = desk.store.write(|tx| {
         let taken = choose(tx, settings, now, &mut report)?;
         for id in &taken {
-            if let Some(scope) = scope_of(tx, *id)? {
+            if let Some(scope) = mirror::scope_of(tx, *id)? {
                 slugs.insert(mirror::slug(&scope));
             }
             remove_rows(tx, *id, &mut gone, &mut report)?;
@@ -200,12 +200,4 @@ fn remove_orphans(store: &Store, disk: &dyn Disk) -> Result<u64> {
 fn last_run(db: &Connection) -> Result<Option<Instant>> {
     let document: Option<String> = db.query_row("SELECT value FROM space WHERE key = ?1", [REPORT_KEY], |row| row.get(0)).optional().map_err(failure)?;
     Ok(document.and_then(|text| serde_json::from_str::<Value>(&text).ok()?.get("at")?.as_u64()))
-}
-
-fn scope_of(db: &Connection, id: SessionId) -> Result<Option<Scope>> {
-    db.prepare_cached("SELECT team, user, agent, name FROM sessions JOIN scopes ON scopes.id = scope WHERE sessions.id = ?1")
-        .and_then(|mut query| {
-            query.query_row([id.0], |row| Ok(Scope { team: row.get(0)?, user: row.get(1)?, agent: row.get(2)?, session: row.get(3)? })).optional()
-        })
-        .map_err(failure)
 }

@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Sessions kept in memory; the one that was used longest ago goes first (the reference's number).
 const SESSIONS_MAX: usize = 20;
 
+/// A number of mirrored lines that no log has: the file is written anew.
+pub const MUST_REWRITE: u64 = u64::MAX;
+
 /// What is known of one session.
 #[derive(Debug, Default)]
 pub struct Session {
@@ -32,7 +35,7 @@ pub struct Session {
     pub gauge: Gauge,
     /// Messages of the gauge's last list whose results and turns are stored.
     pub caught_up: usize,
-    /// Lines that the mirror file holds; `None` before it was looked at.
+    /// Lines that the mirror file holds; `None` before it was looked at, [`MUST_REWRITE`] if that is not known.
     pub mirrored: Option<u64>,
 }
 
@@ -43,6 +46,10 @@ pub struct Sessions {
     /// Prompts that no tool call followed yet. They are not rows: `before-prompt-build` writes
     /// nothing, and `assemble` finds a lost one in its list.
     prompts: Vec<(Scope, String)>,
+    /// Sessions whose files could not be written after a commit.
+    pub behind: BTreeSet<SessionId>,
+    /// Why files were refused, for people; the engine logs it.
+    pub refusals: Vec<String>,
 }
 
 impl Sessions {
