@@ -71,12 +71,11 @@ pub fn reclaim(desk: &mut Desk<'_>, settings: &Offload, now: Instant) -> Result<
     let mut gone: Vec<String> = Vec::new();
     let mut slugs: BTreeSet<String> = BTreeSet::new();
     let taken = desk.store.write(|tx| {
-        let taken = choose(tx, settings, now, &mut report)?;
+        let taken = take(tx, settings, now, &mut gone, &mut report)?;
         for id in &taken {
             if let Some(scope) = mirror::scope_of(tx, *id)? {
                 slugs.insert(mirror::slug(&scope));
             }
-            remove_rows(tx, *id, &mut gone, &mut report)?;
         }
         let document = report.document(now).to_string();
         tx.execute("INSERT OR REPLACE INTO space (key, value) VALUES (?1, ?2)", params![REPORT_KEY, document]).map_err(failure)?;
@@ -93,48 +92,63 @@ pub fn reclaim(desk: &mut Desk<'_>, settings: &Offload, now: Instant) -> Result<
     Ok(report)
 }
 
-fn choose(tx: &Transaction<'_>, settings: &Offload, now: Instant, report: &mut Report) -> Result<Vec<SessionId>> {
-    let over: Vec<(i64, u64, u64)> = tx
+/// Takes the rows of the sessions that may go, the oldest first; a session that stays does not hold up the next.
+fn take(tx: &Transaction<'_>, settings: &Offload, now: Instant, gone: &mut Vec<String>, report: &mut Report) -> Result<Vec<SessionId>> {
+    let over: Vec<(SessionId, u64)> = tx
         .prepare_cached(
-            "SELECT sessions.id, active_at,
-                    (SELECT coalesce(sum(disk_bytes), 0) FROM offload_refs
-                      WHERE path IN (SELECT path FROM offload_uses WHERE session = sessions.id)
-                        AND path NOT IN (SELECT path FROM offload_uses WHERE session <> sessions.id))
-               FROM sessions WHERE (ended_at IS NOT NULL OR active_at <= ?1) AND EXISTS (SELECT 1 FROM offload_uses WHERE session = sessions.id)
-              ORDER BY active_at, sessions.id LIMIT ?2",
+            "SELECT id, active_at FROM sessions
+              WHERE (ended_at IS NOT NULL OR active_at <= ?1) AND EXISTS (SELECT 1 FROM offload_uses WHERE session = sessions.id)
+              ORDER BY active_at, id",
         )
-        .and_then(|mut query| {
-            query.query_map(params![now.saturating_sub(QUIET_MS) as i64, SESSIONS_MAX as i64], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
-        })
+        .and_then(|mut query| query.query_map([now.saturating_sub(QUIET_MS) as i64], |row| Ok((SessionId(row.get(0)?), row.get(1)?)))?.collect())
         .map_err(failure)?;
-    let mut size: u64 = tx.query_row("SELECT coalesce(sum(disk_bytes), 0) FROM offload_refs", [], |row| row.get(0)).map_err(failure)?;
+    let size: u64 = tx.query_row("SELECT coalesce(sum(disk_bytes), 0) FROM offload_refs", [], |row| row.get(0)).map_err(failure)?;
     let bound = u64::from(settings.max_size_mb) << 20;
     let oldest = now.saturating_sub(u64::from(settings.retention_days) * 24 * 60 * 60 * 1_000);
+    let mut named: Option<BTreeSet<String>> = None;
     let mut taken = Vec::new();
-    for (id, active_at, own) in over {
+    for (id, active_at) in over {
         let too_old = settings.retention_days > 0 && active_at <= oldest;
-        let too_large = settings.max_size_mb > 0 && size > bound;
-        if !too_old && !too_large {
-            continue;
+        let too_large = settings.max_size_mb > 0 && size.saturating_sub(report.disk_bytes) > bound;
+        // Those that follow are younger, and the size falls by what is taken alone.
+        if taken.len() >= SESSIONS_MAX || !(too_old || too_large) {
+            break;
         }
-        if is_named(tx, id)? {
+        let named = match &named {
+            Some(known) => known,
+            None => named.insert(named_refs(tx)?),
+        };
+        if is_named(tx, id, named)? {
             report.kept += 1;
             continue;
         }
-        size = size.saturating_sub(own);
-        taken.push(SessionId(id));
+        remove_rows(tx, id, gone, report)?;
+        taken.push(id);
     }
     Ok(taken)
 }
 
-/// Returns whether a stored message names a text of the session.
-fn is_named(db: &Connection, session: i64) -> Result<bool> {
-    db.prepare_cached(
-        "SELECT 1 FROM messages WHERE instr(text, 'refs/') > 0
-            AND EXISTS (SELECT 1 FROM offload_uses WHERE offload_uses.session = ?1 AND instr(messages.text, offload_uses.path) > 0)",
-    )
-    .and_then(|mut query| query.exists([session]))
-    .map_err(failure)
+/// Returns the refs that stored messages name.
+fn named_refs(db: &Connection) -> Result<BTreeSet<String>> {
+    let mut named = BTreeSet::new();
+    let mut query = db.prepare_cached("SELECT text FROM messages WHERE instr(text, 'refs/') > 0").map_err(failure)?;
+    let mut rows = query.query([]).map_err(failure)?;
+    while let Some(row) = rows.next().map_err(failure)? {
+        let text = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(failure)?;
+        named.extend(text.match_indices(refs::REFS_DIR).filter_map(|(at, _)| text[at..].get(..refs::REF_PATH_CHARS)).map(str::to_owned));
+    }
+    Ok(named)
+}
+
+fn is_named(db: &Connection, session: SessionId, named: &BTreeSet<String>) -> Result<bool> {
+    if named.is_empty() {
+        return Ok(false);
+    }
+    let paths: Vec<String> = db
+        .prepare_cached("SELECT path FROM offload_uses WHERE session = ?1")
+        .and_then(|mut query| query.query_map([session.0], |row| row.get(0))?.collect())
+        .map_err(failure)?;
+    Ok(paths.iter().any(|path| named.contains(path)))
 }
 
 fn remove_rows(tx: &Transaction<'_>, id: SessionId, gone: &mut Vec<String>, report: &mut Report) -> Result<()> {

@@ -27,6 +27,8 @@ use sha2::{Digest, Sha256};
 
 /// The directory of refs.
 pub const REFS_DIR: &str = "refs";
+/// Characters of the path of a text: the directory, the name and `.md`.
+pub const REF_PATH_CHARS: usize = REFS_DIR.len() + 1 + NAME_HEX + 3;
 /// Hex digits of the SHA-256 in a file name: 64 bits, so that two of a million contents share a name
 /// with a chance below one in ten million; the full digest in the header tells them apart.
 const NAME_HEX: usize = 16;
