@@ -18,7 +18,7 @@ pub(crate) use prompt::struck;
 use crate::calendar::Calendar;
 use crate::contract::{Instant, LlmRequest, Result};
 use crate::l0::ScopeId;
-use crate::pages::{self, Page};
+use crate::pages::{self, Page, PageId, block};
 use crate::settings::Settings;
 use crate::store::failure;
 use crate::work::{self, Batch, BatchId, Job, Step};
@@ -180,38 +180,53 @@ pub fn last_run(db: &Connection, layer: &str, scope: ScopeId) -> Result<Option<I
         .map_err(failure)
 }
 
-/// Returns the live scenes whose current revision has a block that rests only on atoms that are no longer believed.
+/// Returns the live scenes whose current revision has a block that rests only on atoms that are no longer believed, other
+/// than blocks written by hand, which only a hand changes.
 fn outdated(db: &Connection, scope: ScopeId) -> Result<Vec<i64>> {
-    db.prepare_cached(
-        "SELECT DISTINCT page FROM
-           (SELECT grounds.page AS page, grounds.place AS place, max(coalesce(atoms.believed_to IS NULL, 1)) AS holds
-              FROM pages JOIN grounds ON grounds.page = pages.id AND grounds.revision = pages.revision
-              LEFT JOIN atoms ON atoms.uid = grounds.atom
-             WHERE pages.scope = ?1 AND pages.kind = 'scene' AND pages.archived_at IS NULL
-             GROUP BY grounds.page, grounds.place)
-         WHERE holds = 0 ORDER BY page",
-    )
-    .and_then(|mut query| query.query_map([scope.0], |row| row.get(0))?.collect())
-    .map_err(failure)
+    let places: Vec<(i64, usize)> = db
+        .prepare_cached(
+            "SELECT grounds.page, grounds.place
+               FROM pages JOIN grounds ON grounds.page = pages.id AND grounds.revision = pages.revision
+               LEFT JOIN atoms ON atoms.uid = grounds.atom
+              WHERE pages.scope = ?1 AND pages.kind = 'scene' AND pages.archived_at IS NULL
+              GROUP BY grounds.page, grounds.place HAVING max(coalesce(atoms.believed_to IS NULL, 1)) = 0 ORDER BY grounds.page",
+        )
+        .and_then(|mut query| query.query_map([scope.0], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .map_err(failure)?;
+    let mut outdated = Vec::new();
+    for (row, place) in places {
+        if outdated.last() == Some(&row) {
+            continue;
+        }
+        let page = pages::load(db, PageId(row))?;
+        if block::parse(&page.body).get(place).is_none_or(|block| !page.hand.contains(&block.text)) {
+            outdated.push(row);
+        }
+    }
+    Ok(outdated)
 }
 
-/// Returns whether a live scene states what is no longer believed and no dead batch has tried it since: such a batch waits
-/// for `retry`, and what changes on the page, or under it, makes a new one.
+/// Returns whether a live scene states what is no longer believed and no batch has tried it since: what it left, another
+/// like it would leave too. A dead one waits for `retry`; what changes on the page, or under it, makes a new one.
 fn needs_upkeep(db: &Connection, scope: ScopeId) -> Result<bool> {
-    let given_up_at: i64 = db
-        .prepare_cached("SELECT coalesce(max(created_at), -1) FROM batches WHERE layer = 'l2' AND scope = ?1 AND state = 'dead'")
-        .and_then(|mut query| query.query_row([scope.0], |row| row.get(0)))
+    let (begun_at, ended_at): (i64, i64) = db
+        .prepare_cached(
+            "SELECT coalesce(max(created_at), -1), coalesce(max(iif(state = 'done', done_at, created_at)), -1) FROM batches
+              WHERE layer = 'l2' AND scope = ?1 AND state IN ('done', 'dead')",
+        )
+        .and_then(|mut query| query.query_row([scope.0], |row| Ok((row.get(0)?, row.get(1)?))))
         .map_err(failure)?;
     for page in outdated(db, scope)? {
-        let changed_at: i64 = db
+        // The batch itself may have written the page.
+        let is_new = db
             .prepare_cached(
-                "SELECT max(pages.updated_at, coalesce(max(atoms.believed_to), 0)) FROM pages
+                "SELECT pages.updated_at > ?3 OR coalesce(max(atoms.believed_to), 0) > ?2 FROM pages
                    LEFT JOIN grounds ON grounds.page = pages.id AND grounds.revision = pages.revision
                    LEFT JOIN atoms ON atoms.uid = grounds.atom WHERE pages.id = ?1",
             )
-            .and_then(|mut query| query.query_row([page], |row| row.get(0)))
+            .and_then(|mut query| query.query_row(params![page, begun_at, ended_at], |row| row.get(0)))
             .map_err(failure)?;
-        if changed_at > given_up_at {
+        if is_new {
             return Ok(true);
         }
     }

@@ -353,7 +353,11 @@ fn write(tx: &Transaction<'_>, batch: &Batch, settings: &Settings, persona: Opti
         at,
     };
     let id = match persona {
-        Some(page) if page.body == body => return Ok(Vec::new()),
+        Some(page) if page.body == body => {
+            // Its file may have been emptied.
+            tx.prepare_cached("UPDATE projections SET stale = 1 WHERE page = ?1").and_then(|mut update| update.execute([page.id.0])).map_err(failure)?;
+            return Ok(Vec::new());
+        }
         Some(page) => {
             pages::save(tx, page.id, &write)?;
             page.id

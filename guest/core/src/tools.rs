@@ -126,7 +126,7 @@ pub fn call(db: &Connection, index: &Index, settings: &Settings, allowance: &mut
     match name {
         "memory_search" => search_atoms(db, index, settings, &calendar, invocation, &arguments),
         "conversation_search" => search_messages(db, index, settings, &calendar, invocation, &arguments),
-        _ => trace_id(db, &calendar, &arguments),
+        _ => trace_id(db, &calendar, invocation, &arguments),
     }
 }
 
@@ -220,9 +220,14 @@ fn round(score: f64) -> Value {
     json!((score * 1e6).round() / 1e6)
 }
 
-fn trace_id(db: &Connection, calendar: &Calendar, arguments: &Value) -> Result<Answer> {
+fn trace_id(db: &Connection, calendar: &Calendar, invocation: &Invocation, arguments: &Value) -> Result<Answer> {
     let Some(id) = text_of(arguments, "id") else { return Ok(refusal("`id` is missing")) };
-    match trace::trace(db, calendar, id) {
+    // What another scope holds is not there: a group must not read its owner's memory.
+    let traced = match l0::find_scope(db, &invocation.scope)? {
+        Some(scope) => trace::trace_within(db, calendar, scope, id),
+        None => Err(trace::unknown(id)),
+    };
+    match traced {
         Ok(document) => {
             let text = serde_json::to_string_pretty(&document).expect("a document serializes");
             Ok(Answer { text, structured_json: document.to_string(), is_error: false })

@@ -2,11 +2,11 @@
 
 use crate::calendar::Calendar;
 use crate::contract::{Failure, Result};
-use crate::l0::{self, Message, MessageId};
+use crate::l0::{self, Message, MessageId, ScopeId};
 use crate::l1::atom::{self, Atom, AtomId};
 use crate::pages::{self, block};
 use crate::store::failure;
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 /// Returns what an id is, what it rests on and what rests on it.
@@ -40,7 +40,29 @@ pub fn trace(db: &Connection, calendar: &Calendar, id: &str) -> Result<Value> {
     if let Some(document) = page(db, calendar, id)? {
         return Ok(document);
     }
-    Err(Failure::not_found(format!("nothing has the id `{id}`")))
+    Err(unknown(id))
+}
+
+/// Returns what [`trace`] does if the id belongs to a scope; `persona` is the scope's own.
+pub fn trace_within(db: &Connection, calendar: &Calendar, scope: ScopeId, id: &str) -> Result<Value> {
+    let (name, revision) = id.split_once('@').map_or((id, ""), |(name, _)| (name, &id[name.len()..]));
+    let uid = match name {
+        "persona" => pages::persona(db, scope)?.map_or_else(|| name.to_owned(), |page| page.uid),
+        _ => name.to_owned(),
+    };
+    let is_within = db
+        .prepare_cached(
+            "SELECT 1 FROM atoms WHERE uid = ?1 AND scope = ?2 UNION ALL SELECT 1 FROM messages WHERE uid = ?1 AND scope = ?2
+             UNION ALL SELECT 1 FROM pages WHERE uid = ?1 AND scope = ?2",
+        )
+        .and_then(|mut query| query.exists(params![uid, scope.0]))
+        .map_err(failure)?;
+    if is_within { trace(db, calendar, &format!("{uid}{revision}")) } else { Err(unknown(id)) }
+}
+
+/// Returns the failure for an id that nothing has.
+pub fn unknown(id: &str) -> Failure {
+    Failure::not_found(format!("nothing has the id `{id}`"))
 }
 
 /// Returns what a scene or the persona rests on, block by block, down to the messages.

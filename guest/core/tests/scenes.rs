@@ -232,7 +232,7 @@ fn a_scene_that_states_what_no_longer_holds_is_due_at_the_ceiling() {
     let (id, _) = space.one("l3-persona");
     space.complete(&id, &profile("Lives in Porto.", &one));
     // A fact that ends without a successor.
-    space.change(&format!("UPDATE atoms SET believed_to = {last}"));
+    space.change(&format!("UPDATE atoms SET believed_to = {}", last + 1));
     assert_eq!(space.deadline(0), Some(last + 3_600 * SECOND));
     let (_, request) = space.scenes(3_600 * SECOND);
     assert!(request.prompt.contains("No longer believed: "));
@@ -249,7 +249,7 @@ fn a_page_that_a_model_cannot_mend_is_not_asked_about_without_end() {
     space.tick(0);
     let (id, _) = space.one("l3-persona");
     space.complete(&id, &profile("Lives in Porto.", &one));
-    space.change(&format!("UPDATE atoms SET believed_to = {last}"));
+    space.change(&format!("UPDATE atoms SET believed_to = {}", last + 1));
     let mut asked = 0;
     for _ in 0..60 {
         space.tick(1_200 * SECOND);
@@ -262,6 +262,52 @@ fn a_page_that_a_model_cannot_mend_is_not_asked_about_without_end() {
     space.engine.retry("l2", space.at).expect("retried");
     space.tick(0);
     assert_eq!(space.asked().len(), 1, "a retry asks again");
+}
+
+#[test]
+fn a_flush_ends_though_a_page_goes_on_stating_what_no_longer_holds() {
+    // A model that sees nothing to do, and a line that a human has written, which nobody but a human changes.
+    for by_hand in [false, true] {
+        let mut space = Space::new(!by_hand, json!({"pipeline": {"everyNConversations": 1}}));
+        let asks_nothing = |space: &mut Space| {
+            let mut asked = 0;
+            for _ in 0..20 {
+                space.tick(SECOND);
+                for (id, request) in space.asked() {
+                    asked += usize::from(request.purpose == "l2-scenes");
+                    let text = if request.purpose == "l2-scenes" { answer(json!([])) } else { json!({"sections": []}).to_string() };
+                    space.complete(&id, &text);
+                }
+            }
+            asked
+        };
+        let one = if by_hand {
+            space.say("I live in Turin.");
+            space.tick(0);
+            space.engine.flush(space.at).expect("flushed");
+            space.tick(20 * SECOND);
+            let path: String = space.row("SELECT path FROM pages WHERE kind = 'scene'");
+            let body = String::from_utf8(strata_core::disk::read_all(space.engine.store().disk(), &path).expect("a page")).expect("text");
+            let edited = body.replace("Turin", "Turin, by the river");
+            assert_ne!(edited, body);
+            strata_core::disk::replace(space.engine.store().disk(), &path, edited.as_bytes()).expect("edited");
+            space.tick(SECOND);
+            space.row("SELECT uid FROM atoms")
+        } else {
+            let one = space.learn("I moved to Porto in May.", "episodic", "Porto");
+            let (id, _) = space.scenes(10 * SECOND);
+            space.complete(&id, &answer(json!([create("porto", "Moved.", &one)])));
+            one
+        };
+        let revisions: u32 = space.row("SELECT count(*) FROM revisions");
+        space.change(&format!("UPDATE atoms SET believed_to = {} WHERE uid = '{one}'", space.at + 1));
+        space.at += SECOND;
+        space.engine.flush(space.at).expect("flushed");
+        let asked = asks_nothing(&mut space);
+        assert!(asked <= 1, "asked {asked} times");
+        assert_eq!(space.row::<u32>("SELECT count(*) FROM space WHERE key LIKE 'flushed-%'"), 0, "the flush ends");
+        assert!(space.row::<u32>("SELECT count(*) FROM revisions") <= revisions + 1, "by hand: {by_hand}");
+    }
 }
 
 #[test]

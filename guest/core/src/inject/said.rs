@@ -12,6 +12,9 @@ use crate::text::clauses::clauses;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 
+/// Longest message that is looked at for whether it only asks, in bytes.
+const QUESTIONS_MAX_BYTES: usize = 4096;
+
 /// Messages that are looked at for each one that is wanted: some are left out for who said them.
 const LOOKED_AT: usize = 4;
 
@@ -44,10 +47,7 @@ pub(super) fn lines(
         told.extend(atom::evidence(db, *atom)?.into_iter().map(|part| part.message));
     }
     let fits = |message: &Message| {
-        Some(message.session) != present
-            && matches!(message.role.as_str(), "user" | "assistant")
-            && !told.contains(&message.id.0)
-            && !clauses(&message.text).iter().all(|clause| clause.question)
+        Some(message.session) != present && matches!(message.role.as_str(), "user" | "assistant") && !told.contains(&message.id.0) && !only_asks(&message.text)
     };
     let found = recall::messages(db, index, scope, query, limit * LOOKED_AT, fits)?;
     let messages = trusted_mix(found.into_iter().map(|found| found.item), limit, |message| message.role == "user");
@@ -75,4 +75,10 @@ pub(super) fn lines(
         injection.recalled.push(message.uid.clone());
     }
     Ok(if lines.is_empty() { lines } else { format!("{HEAD}\n{lines}") })
+}
+
+/// Returns whether a message only asks: it says nothing that a prompt could use. What is longer than
+/// [`QUESTIONS_MAX_BYTES`] says something.
+fn only_asks(text: &str) -> bool {
+    text.len() <= QUESTIONS_MAX_BYTES && clauses(text).iter().all(|clause| clause.question)
 }

@@ -141,7 +141,7 @@ fn is_in_scope(tx: &Transaction<'_>, scope: ScopeId, id: AtomId) -> Result<bool>
 
 /// Stores one atom, or confirms the one that says it already; returns the row that stands for it.
 fn one(tx: &Transaction<'_>, place: &Place, new: &NewAtom, decision: &Decision, targets: Vec<Atom>, changed: &mut Vec<String>) -> Result<AtomId> {
-    if let Some(same) = atom::same(tx, place.scope, &new.text)?.filter(|same| same.kind == new.kind) {
+    if let Some(same) = atom::same(tx, place.scope, new.kind, &new.text)? {
         if same.origin >= new.origin || same.pinned {
             return confirm(tx, &same, new, changed);
         }

@@ -210,10 +210,10 @@ pub fn by_uid(db: &Connection, uid: &str) -> Result<Option<Atom>> {
     db.prepare_cached(&format!("SELECT {COLUMNS} FROM atoms WHERE uid = ?1")).and_then(|mut query| query.query_row([uid], read).optional()).map_err(failure)
 }
 
-/// Returns the believed atom of a scope that says the same as `words`, if there is one.
-pub fn same(db: &Connection, scope: ScopeId, words: &str) -> Result<Option<Atom>> {
-    db.prepare_cached(&format!("SELECT {COLUMNS} FROM atoms WHERE scope = ?1 AND fold = ?2 AND believed_to IS NULL ORDER BY id LIMIT 1"))
-        .and_then(|mut query| query.query_row(params![scope.0, fold(words)], read).optional())
+/// Returns the believed atom of a kind and a scope that says the same as `words`, if there is one.
+pub fn same(db: &Connection, scope: ScopeId, kind: Kind, words: &str) -> Result<Option<Atom>> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM atoms WHERE scope = ?1 AND fold = ?2 AND kind = ?3 AND believed_to IS NULL ORDER BY id LIMIT 1"))
+        .and_then(|mut query| query.query_row(params![scope.0, fold(words), kind.to_string()], read).optional())
         .map_err(failure)
 }
 

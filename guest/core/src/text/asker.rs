@@ -53,8 +53,12 @@ fn is_about_the_asker(question: &str) -> bool {
     if !is_question {
         return false;
     }
-    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
-    words.any(|word| OWN_WORDS.contains(&word)) || BEFORE.iter().any(|before| text.contains(before)) || OWN_CHARACTERS.iter().any(|own| text.contains(own))
+    let mut words = question.split(|c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '’'));
+    // What is written in capitals is a name: US, EU, IO.
+    let is_name = |word: &str| word.chars().count() > 1 && word.chars().all(char::is_uppercase);
+    words.any(|word| !is_name(word) && OWN_WORDS.contains(&word.to_lowercase().replace('’', "'").as_str()))
+        || BEFORE.iter().any(|before| text.contains(before))
+        || OWN_CHARACTERS.iter().any(|own| text.contains(own))
 }
 
 #[cfg(test)]
@@ -68,9 +72,15 @@ mod tests {
         {
             assert!(is_about_the_asker(question), "{question}");
         }
-        for question in
-            ["What is the capital of Mongolia?", "How do I undo the last commit?", "Can you review my code?", "我的程序为什么报错？", "Why does my build fail?"]
-        {
+        for question in [
+            "What is the capital of Mongolia?",
+            "How do I undo the last commit?",
+            "Can you review my code?",
+            "我的程序为什么报错？",
+            "Why does my build fail?",
+            "What is the capital of the US?",
+            "What does the EU AI act say?",
+        ] {
             assert!(!is_about_the_asker(question), "{question}");
         }
     }

@@ -29,6 +29,9 @@ pub fn clauses(query: &str) -> Vec<Clause<'_>> {
     };
     let mut indices = query.char_indices().peekable();
     let mut cuts = 1;
+    // Where each closing mark stands last: an opening one before it is closed.
+    let last = ['"', '”', '」', '』'].map(|mark| query.rfind(mark));
+    let closes = |place: usize, at: usize| last[place].is_some_and(|last| last > at);
     while let Some((at, c)) = indices.next() {
         if let Some(mark) = closing {
             if c == mark {
@@ -37,10 +40,10 @@ pub fn clauses(query: &str) -> Vec<Clause<'_>> {
             continue;
         }
         closing = match c {
-            '"' if query[at + 1..].contains('"') => Some('"'),
-            '“' if query[at..].contains('”') => Some('”'),
-            '「' if query[at..].contains('」') => Some('」'),
-            '『' if query[at..].contains('』') => Some('』'),
+            '"' if closes(0, at) => Some('"'),
+            '“' if closes(1, at) => Some('”'),
+            '「' if closes(2, at) => Some('」'),
+            '『' if closes(3, at) => Some('』'),
             _ => None,
         };
         if closing.is_some() || cuts == MAX_CLAUSES {
