@@ -129,6 +129,8 @@ impl Engine {
     /// `memory.restore`.
     pub fn restore(&mut self, name: &str, at: Instant) -> Result<String> {
         check_name(name)?;
+        // A backup that could not be opened for a forgetting may be whole again.
+        self.finish_in_backups()?;
         self.look(at);
         let disk = self.store.shared_disk();
         let manifest = verify(disk.as_ref(), name)?;
@@ -419,14 +421,23 @@ pub(crate) fn forget_in(
     calendar: &crate::calendar::Calendar,
     at: Instant,
 ) -> Result<bool> {
-    let mut manifest = read_manifest(disk.as_ref(), name)?;
+    let before = read_manifest(disk.as_ref(), name)?;
     let root = format!("{FOLDER}/{name}");
     let mut store = Store::open(folder(disk, name))?;
     let changed = forget::forget_in_copy(&mut store, calendar, which, terms, at)?;
-    (manifest.messages, manifest.atoms) = check(&store)?;
+    let (messages, atoms) = check(&store)?;
     store.close()?;
-    if changed {
-        manifest.files = hash_files(disk.as_ref(), &root)?;
+    // Written whether or not rows went: the file of the database is another one now, or a crash came between it and its
+    // manifest. Refs are only removed, so that one which was damaged still differs from what was backed up.
+    let mut manifest = Manifest { schema_version: SCHEMA_VERSION, messages, atoms, files: Vec::new(), ..before.clone() };
+    for file in &before.files {
+        let path = format!("{root}/{}", file.path);
+        if file.path != DATABASE && disk.exists(&path).map_err(|error| disk_failure(&path, error))? {
+            manifest.files.push(file.clone());
+        }
+    }
+    manifest.files.push(hash_file(disk.as_ref(), &root, DATABASE)?);
+    if manifest != before {
         write_manifest(disk.as_ref(), &root, &manifest)?;
     }
     Ok(changed)

@@ -73,8 +73,11 @@ impl Engine {
         };
         engine.offload_sessions.behind = mirror::behind(engine.store.db())?;
         // What a crash left between a commit and its files.
-        engine.finish_restore()?;
-        engine.finish_forgetting()?;
+        if let Err(failure) = engine.finish_restore() {
+            engine.lock.release()?;
+            return Err(failure);
+        }
+        engine.catch_up_forgetting();
         engine.show(at);
         Ok((engine, opened))
     }

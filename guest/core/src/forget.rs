@@ -5,6 +5,7 @@
 //! and the WAL. A crash in between is made good at the next open, because the note is still there.
 //! At last every file is searched, and the receipt says what was found.
 
+mod backups;
 mod cascade;
 mod copies;
 mod needles;
@@ -12,7 +13,7 @@ mod offload;
 mod select;
 
 use crate::calendar::Calendar;
-use crate::contract::{Failure, Instant, Result, Selector};
+use crate::contract::{Failure, Instant, LogLevel, Outgoing, Result, Selector};
 use crate::disk::{self, Disk};
 use crate::engine::Engine;
 use crate::projections;
@@ -69,6 +70,9 @@ fn names(text: &str, uids: &BTreeSet<String>) -> bool {
 impl Engine {
     /// `memory.forget`.
     pub fn forget(&mut self, which: &Selector, confirmed: bool, at: Instant) -> Result<String> {
+        // The note has room for one forgetting: one that was cut short ends first.
+        self.finish_forgetting()?;
+        self.finish_in_backups()?;
         // What a human has written in the files takes part.
         self.look(at);
         let mut done: Option<(Cascade, BTreeSet<String>)> = None;
@@ -115,6 +119,17 @@ impl Engine {
         Ok(receipt.to_string())
     }
 
+    /// Does what a forgetting has left to do at opening. What cannot be done is said, noted still, and tried again at the
+    /// next opening: the space itself is whole.
+    pub(crate) fn catch_up_forgetting(&mut self) {
+        let text = match self.finish_forgetting().and_then(|_| self.finish_in_backups()) {
+            Ok(left) if left.is_empty() => return,
+            Ok(left) => format!("backups that cannot be opened may still hold what was forgotten: {}; mend or remove them", left.join(", ")),
+            Err(failure) => format!("files may still hold what was forgotten: {}; it is tried again at the next opening", failure.message),
+        };
+        self.outgoing.push(Outgoing::Log { level: LogLevel::Warn, text });
+    }
+
     /// Does the file work of a forgetting that is not done yet; returns what it did.
     pub(crate) fn finish_forgetting(&mut self) -> Result<Option<Value>> {
         let Some(mut note) = note(&self.store)? else { return Ok(None) };
@@ -125,23 +140,32 @@ impl Engine {
         let drawings = offload::files(&self.store, &self.calendar, &files)?;
         let exports = copies::exports(disk.as_ref(), &note)?;
         let ruins = copies::ruins(disk.as_ref())?;
-        let backups = copies::backups(&disk, &self.calendar, &note)?;
+        let (backups, unsearched) = backups::forget_in_all(&disk, &self.calendar, &note)?;
         // The words of a query leave the note before the pages are purged: after the note itself has
         // gone nobody would purge again.
         note.terms.clear();
         self.store.write(|tx| keep_note(tx, &note))?;
         let vacuumed = purge_pages(&mut self.store)?;
-        self.store.write(|tx| tx.execute("DELETE FROM space WHERE key = ?1", [NOTE]).map(|_| ()).map_err(failure))?;
+        self.store.write(|tx| {
+            backups::note_unsearched(tx, &unsearched, &note)?;
+            tx.execute("DELETE FROM space WHERE key = ?1", [NOTE]).map(|_| ()).map_err(failure)
+        })?;
         checkpoint(&mut self.store)?;
         let mut found = search(disk.as_ref(), &note)?;
         if found.found > 0 {
             found.found = legitimate(&self.store, disk.as_ref(), &mut found)?;
         }
         Ok(Some(json!({
-            "export-lines": exports, "backups": backups, "ruined-copies": ruins, "drawings": drawings, "vacuumed": vacuumed,
+            "export-lines": exports, "backups": backups, "unsearched-backups": backups::document(&unsearched), "ruined-copies": ruins, "drawings": drawings, "vacuumed": vacuumed,
             "searched": {"files": found.files, "bytes": found.bytes, "found": found.found, "where": found.paths}
         })))
     }
+}
+
+/// Returns what forgettings have left to do, as `status` shows it.
+pub(crate) fn status(db: &Connection) -> Result<Value> {
+    let unfinished = db.prepare_cached("SELECT 1 FROM space WHERE key = ?1").and_then(|mut query| query.exists([NOTE])).map_err(failure)?;
+    Ok(json!({"unfinished": unfinished, "backups": backups::pending_names(db)?}))
 }
 
 fn keep_note(tx: &Transaction<'_>, note: &Note) -> Result<()> {

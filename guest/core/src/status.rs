@@ -5,7 +5,7 @@ use crate::engine::Models;
 use crate::l0::SessionId;
 use crate::settings::Settings;
 use crate::store::{SCHEMA_VERSION, failure};
-use crate::{l1, retention, schedule, vectors};
+use crate::{forget, l1, retention, schedule, vectors};
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +57,7 @@ pub fn status(db: &Connection, settings: &Settings, models: &Models, drawings_be
         },
         "embedding": vectors::status(db)?,
         "forgotten": tallies.one("forgotten", ""),
+        "forgetting": forget::status(db)?,
         "retention": retention::last(db)?,
         "database-bytes": count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
         "batches": batches,

@@ -5,8 +5,11 @@ mod space;
 
 use serde_json::{Value, json};
 use space::{SECOND, Space, answer, create, scope, update};
+use std::rc::Rc;
+use strata_core::FailureCode;
 use strata_core::contract::{EndEvent, Message, Scope, Selector, ToolEvent};
-use strata_core::disk;
+use strata_core::disk::{self, Disk};
+use strata_core::engine::Engine;
 
 const SECRET: &str = "zanzibar4711";
 
@@ -273,6 +276,20 @@ fn a_backup_is_verified_and_restored_whole() {
     for bad in ["", "..", "a/b", ".hidden"] {
         assert!(space.engine.backup(bad, space.at).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn an_opening_that_fails_gives_the_directory_up() {
+    let (mut space, ..) = full();
+    space.engine.untold();
+    disk::replace(&space.disk, "restoring.json", b"{").expect("written");
+    space.engine.crash(|| {
+        let open = || Engine::open(Rc::new(space.disk.clone()), r#"{"holder": {"id": "test"}}"#, space::models(true), space.at);
+        assert_eq!(open().expect_err("the note of a restore is damaged").code, FailureCode::Corrupt);
+        assert_eq!(space.disk.list("lock").expect("listed"), [""; 0]);
+        space.disk.remove("restoring.json").expect("removed");
+        open().expect("opens").0
+    });
 }
 
 #[test]

@@ -1,13 +1,11 @@
-//! Copies that people made: exports lose the lines that tell, backups are forgotten in like the space.
+//! Copies that people made: exports lose the lines that tell, ruins of copies go.
 
 use super::Note;
-use crate::calendar::Calendar;
-use crate::contract::{Result, Selector};
+use crate::contract::Result;
 use crate::disk::{self, Disk, DiskError};
 use crate::store::disk_failure;
-use std::rc::Rc;
 
-/// Where exports and backups lie.
+/// Where exports lie.
 const EXPORTS: &str = "exports";
 
 /// Returns the names in a folder; none if it does not exist.
@@ -49,19 +47,4 @@ pub(super) fn exports(disk: &dyn Disk, note: &Note) -> Result<u64> {
 /// Removes copies that nobody can forget in: unfinished backups and damaged databases. Returns how many files went.
 pub(super) fn ruins(disk: &dyn Disk) -> Result<u64> {
     Ok(crate::backup::remove_ruins(disk)? + crate::backup::remove_set_aside(disk)?)
-}
-
-/// Forgets the same rows in every backup; returns how many backups changed.
-pub(super) fn backups(disk: &Rc<dyn Disk>, calendar: &Calendar, note: &Note) -> Result<u64> {
-    let mut changed = 0;
-    for name in crate::backup::names(disk.as_ref())? {
-        changed += u64::from(crate::backup::forget_in(disk, &name, &selector(note), &note.terms, calendar, note.at)?);
-    }
-    Ok(changed)
-}
-
-fn selector(note: &Note) -> Selector {
-    let mut ids: Vec<String> = note.roots.iter().cloned().collect();
-    ids.extend(note.refs.iter().cloned());
-    Selector { ids, ..Selector::default() }
 }

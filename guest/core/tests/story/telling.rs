@@ -276,6 +276,7 @@ impl Drop for Telling {
         let test = thread.name().unwrap_or("story").to_owned();
         let about = format!("{}{}.", test[..1].to_uppercase(), test[1..].replace('_', " "));
         let area = match env!("CARGO_CRATE_NAME") {
+            "forgetting" => "governance",
             "persona" => "l3",
             "scenes" => "l2",
             other => other,

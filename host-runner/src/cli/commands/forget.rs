@@ -65,6 +65,10 @@ impl Forget {
         space.close()?;
         terminal.outline(&answer);
         let counted = |member: &str| answer[member].as_object().is_some_and(|counts| counts.values().any(|count| count.as_u64().unwrap_or(0) > 0));
+        for backup in answer["unsearched-backups"].as_array().into_iter().flatten() {
+            let text = |member: &str| backup[member].as_str().unwrap_or_default().to_owned();
+            terminal.warn(format!("the backup {} cannot be opened and may still hold the text: {}", text("name"), text("reason")));
+        }
         if answer.pointer("/searched/found").and_then(Value::as_u64).unwrap_or(0) > 0 {
             terminal.warn("some of the text is still in the data directory; `searched` says where");
             return Ok(Exit::Failed);

@@ -66,6 +66,12 @@ fn print(status: &Value, settings: &Settings, terminal: &Terminal) {
     if behind > 0 {
         terminal.field("files", format!("{} not yet written", counted(behind, "file")));
     }
+    if status.pointer("/forgetting/unfinished").and_then(Value::as_bool).unwrap_or(false) {
+        terminal.field("forgetting", "files may still hold what was forgotten; it is tried again at the next opening");
+    }
+    for backup in status.pointer("/forgetting/backups").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        terminal.field("forgetting", format!("the backup {backup} cannot be opened and may hold what was forgotten"));
+    }
     for (pointer, name) in [("/waiting/requests", "in flight"), ("/waiting/retries", "tried again"), ("/failed/list", "failed")] {
         // Twenty batches that wait for the same thing are one line.
         let mut alike: BTreeMap<(&str, &str), (u64, Option<String>)> = BTreeMap::new();
