@@ -9,7 +9,7 @@ pub mod injected;
 pub mod noise;
 pub mod parts;
 
-use crate::contract::{CaptureReport, EndEvent, Failure, FailureCode, Instant, Message, Result};
+use crate::contract::{CaptureReport, EndEvent, Failure, FailureCode, Instant, MAX_INSTANT, Message, Result, check_time};
 use crate::l0::{self, ContentDigest, NewMessage};
 use crate::settings;
 use crate::store::failure;
@@ -83,7 +83,8 @@ pub fn capture(tx: &Transaction<'_>, settings: &settings::Capture, event: &EndEv
             role: &message.role,
             speaker: message.speaker.as_deref(),
             text: &text,
-            said_at: message.said_at.unwrap_or(event.at),
+            // A transcript's time that is none costs no message.
+            said_at: message.said_at.filter(|at| *at <= MAX_INSTANT).unwrap_or(event.at),
             recorded_at: event.at,
             worth: noise::is_worth_distilling(&text),
         };
@@ -118,6 +119,7 @@ fn count_drop(tx: &Transaction<'_>, session: l0::SessionId, digest: &ContentDige
 }
 
 fn check_limits(event: &EndEvent) -> Result<()> {
+    check_time(event.at)?;
     if event.messages.len() > MAX_MESSAGES {
         return Err(Failure::new(
             FailureCode::TooLarge,

@@ -9,6 +9,18 @@ use std::fmt;
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub type Instant = u64;
 
+/// The last instant that is taken: the end of the year 9999 in UTC. A row holds every instant up to it, and a later one is
+/// no time that anybody meant.
+pub const MAX_INSTANT: Instant = 253_402_300_799_999;
+
+/// Refuses a time of an event that is beyond [`MAX_INSTANT`].
+pub fn check_time(at: Instant) -> Result<()> {
+    if at > MAX_INSTANT {
+        return Err(Failure::invalid(format!("{at} is no time: give milliseconds since 1970, up to the end of the year 9999")));
+    }
+    Ok(())
+}
+
 /// Whose memory a row is. Empty parts mean `default`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]

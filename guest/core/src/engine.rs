@@ -7,7 +7,7 @@ use crate::calendar::Calendar;
 use crate::capture::{self, injected};
 use crate::contract::{
     Abilities, Answer, AssembleRequest, Assembled, CaptureReport, EmbeddingModel, EndEvent, FailureCode, Injection, Instant, Invocation, LogLevel, Opened,
-    Outcome, Outgoing, PromptEvent, Result, SearchRequest, SessionEvent, ToolEvent, ToolReceipt, WriteEvent,
+    Outcome, Outgoing, PromptEvent, Result, SearchRequest, SessionEvent, ToolEvent, ToolReceipt, WriteEvent, check_time,
 };
 use crate::disk::Disk;
 use crate::offload::intake::{self, Desk};
@@ -133,6 +133,7 @@ impl Engine {
         if !self.settings.offload.enabled {
             return Ok(ToolReceipt { filtered: "offload is off".into(), ..ToolReceipt::default() });
         }
+        check_time(event.at)?;
         self.offload(|desk| intake::after_tool_call(desk, event))
     }
 
@@ -143,6 +144,7 @@ impl Engine {
 
     /// `hooks.session-end`.
     pub fn session_end(&mut self, event: &SessionEvent) -> Result<()> {
+        check_time(event.at)?;
         self.store.write(|tx| match l0::find_scope(tx, &event.scope)? {
             Some(scope) => schedule::end_session(tx, scope, &event.scope.session, &event.reason, event.at),
             None => Ok(()),
@@ -170,6 +172,7 @@ impl Engine {
 
     /// `work.tick`.
     pub fn tick(&mut self, now: Instant, models: Models) -> Result<Option<Instant>> {
+        check_time(now)?;
         self.models = models;
         let beat = self.lock.beat(now)?;
         self.look(now);
@@ -207,6 +210,7 @@ impl Engine {
 
     /// `work.complete`.
     pub fn complete(&mut self, request_id: &str, outcome: Outcome, at: Instant) -> Result<bool> {
+        check_time(at)?;
         let session = model::session_of(self.store.db(), request_id)?;
         let taken = self.work(at, |job| work::complete(job, request_id, &outcome))?;
         if let Some(session) = session.filter(|_| taken) {

@@ -6,7 +6,7 @@
 mod page;
 
 use crate::capture;
-use crate::contract::{EndEvent, Failure, FailureCode, Instant, Message, Result, Scope};
+use crate::contract::{EndEvent, Failure, FailureCode, Instant, MAX_INSTANT, Message, Result, Scope, check_time};
 use crate::engine::Engine;
 use crate::l0::{self, NewMessage, ScopeId, SessionId};
 use crate::l1::atom::{self, Evidence, Kind as AtomKind, NewAtom, NewRow, Origin};
@@ -34,6 +34,10 @@ const TAKEN: i64 = 0;
 
 /// Scopes that one call remembers; a record of another one is looked up again.
 const MAX_OWNERS: usize = 64;
+
+/// What records say of time, in milliseconds since 1970.
+const TIMES: [&str; 10] =
+    ["said-at", "recorded-at", "created-at", "updated-at", "archived-at", "valid-from", "valid-to", "believed-to", "event-start", "event-end"];
 
 /// The session of records that name none.
 const SESSION: &str = "imported";
@@ -84,6 +88,7 @@ impl Engine {
         if records.len() > MAX_RECORDS {
             return Err(Failure::new(FailureCode::TooLarge, format!("{} bytes of records, the limit is {MAX_RECORDS}; import them in parts", records.len())));
         }
+        check_time(at)?;
         let mut report = Report::default();
         let settings = &self.settings;
         let outcome = self.store.write(|tx| {
@@ -153,6 +158,11 @@ fn time(record: &Map<String, Value>, key: &str) -> Option<Instant> {
     record.get(key).and_then(Value::as_u64)
 }
 
+/// Returns a time of the record that is none: no row may hold it, because every later reading of the row would fail.
+fn bad_time(record: &Map<String, Value>) -> Option<&'static str> {
+    TIMES.into_iter().find(|key| record.get(*key).is_some_and(|value| !value.is_null() && value.as_u64().is_none_or(|at| at > MAX_INSTANT)))
+}
+
 fn strings(record: &Map<String, Value>, key: &str) -> Vec<String> {
     record.get(key).and_then(Value::as_array).map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect()).unwrap_or_default()
 }
@@ -164,6 +174,9 @@ impl Import<'_> {
             Ok(_) => return Ok(self.error(number, "a record is a JSON object")),
             Err(error) => return Ok(self.error(number, &format!("not JSON: {error}"))),
         };
+        if let Some(key) = bad_time(&record) {
+            return Ok(self.error(number, &format!("`{key}` is no time: milliseconds since 1970, up to the end of the year 9999")));
+        }
         let scope = self.scope_of(&record);
         let outcome = match text(&record, "record") {
             Some("message") => self.message(&record, &scope)?,

@@ -8,9 +8,13 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// Instants above this are in microseconds or finer; below `SECONDS_BELOW` they are in seconds.
-const MILLIS_BELOW: f64 = 1e14;
+/// Numbers below these are in seconds, milliseconds, microseconds; greater ones are in nanoseconds.
 const SECONDS_BELOW: f64 = 1e11;
+const MILLIS_BELOW: f64 = 1e14;
+const MICROS_BELOW: f64 = 1e17;
+
+/// The end of the year 9999 in UTC, in milliseconds: the last instant that the engine takes.
+const LAST: f64 = 253_402_300_799_999.0;
 
 const MONTHS: [&str; 12] = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"];
 
@@ -19,7 +23,7 @@ const FILLERS: [&str; 8] = ["on", "at", "of", "the", "um", "utc", "gmt", "t"];
 
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-/// Returns the instant of a JSON value: a number of seconds, milliseconds or microseconds, or text.
+/// Returns the instant of a JSON value: a number of seconds, milliseconds, microseconds or nanoseconds, or text.
 pub(crate) fn of_value(value: &Value, zone: &TimeZone) -> Option<u64> {
     match value {
         Value::Number(number) => of_number(number.as_f64()?),
@@ -33,9 +37,10 @@ fn of_number(number: f64) -> Option<u64> {
         n if !n.is_finite() || n < 0.0 => return None,
         n if n < SECONDS_BELOW => n * 1000.0,
         n if n < MILLIS_BELOW => n,
-        n => n / 1000.0,
+        n if n < MICROS_BELOW => n / 1000.0,
+        n => n / 1_000_000.0,
     };
-    Some(millis.round() as u64)
+    (millis <= LAST).then(|| millis.round() as u64)
 }
 
 /// Returns the instant that `text` names, in `zone` unless the text names a zone itself. A date without a time of day is
@@ -192,6 +197,15 @@ mod tests {
         check("1770364143489", "2026-02-06T07:49:03.489Z");
         check("1770364143.5", "2026-02-06T07:49:03.5Z");
         check("1770364143489123", "2026-02-06T07:49:03.489Z");
+        check("1770364143489123456", "2026-02-06T07:49:03.489Z");
+    }
+
+    #[test]
+    fn a_number_beyond_every_year_is_no_time() {
+        let found = |number: f64| of_value(&serde_json::json!(number), &TimeZone::UTC);
+        assert_eq!(found(1e25), None);
+        assert_eq!(found(-1.0), None);
+        assert_eq!(found(1_770_364_143_489_123_456.0), Some(1_770_364_143_489));
     }
 
     #[test]
