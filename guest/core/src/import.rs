@@ -307,7 +307,17 @@ impl Import<'_> {
         let session = self.session(owner, &scope.session, recorded_at)?;
         let digest = l0::digest(role, words);
         let occurrence = record.get("occurrence").and_then(Value::as_u64).and_then(|occurrence| u32::try_from(occurrence).ok()).unwrap_or(0);
-        if l0::is_forgotten(self.tx, session, &digest, occurrence)? {
+        let host_id = text(record, "id");
+        let named = match host_id {
+            Some(id) if l0::has_host_id(self.tx, session, id)? => {
+                // The session has a message of this id with another text: the first one stays, as in capture.
+                self.report.of("message").known += 1;
+                return Ok(());
+            }
+            Some(id) => l0::is_forgotten_host_id(self.tx, session, id)?,
+            None => false,
+        };
+        if named || l0::is_forgotten(self.tx, session, &digest, occurrence)? {
             *self.report.of("message").dropped.entry("forgotten".into()).or_insert(0) += 1;
             return Ok(());
         }
@@ -316,7 +326,7 @@ impl Import<'_> {
             return Ok(());
         }
         let new = NewMessage {
-            host_id: text(record, "id"),
+            host_id,
             digest,
             occurrence,
             role,
@@ -357,6 +367,23 @@ impl Import<'_> {
         }
     }
 
+    /// Returns the message of a scope that an atom's record names: by its public id, by the host's id in the atom's own
+    /// session, or by a host's id that one session alone has. Where several have it, nobody knows which was meant.
+    fn find_message(&self, scope: ScopeId, session: SessionId, id: &str) -> Result<Option<i64>> {
+        if let Some(own) = self.row("SELECT id FROM messages WHERE uid = ?2 AND scope = ?1", params![scope.0, id])? {
+            return Ok(Some(own));
+        }
+        if let Some(near) = self.row("SELECT id FROM messages WHERE session = ?1 AND host_id = ?2", params![session.0, id])? {
+            return Ok(Some(near));
+        }
+        // A seek a session: a host's id is indexed within its session.
+        self.row(
+            "SELECT max(messages.id) FROM sessions CROSS JOIN messages ON messages.session = sessions.id AND host_id = ?2
+             WHERE sessions.scope = ?1 HAVING count(*) = 1",
+            params![scope.0, id],
+        )
+    }
+
     fn atom(&mut self, record: &Map<String, Value>, scope: &Scope) -> Result<std::result::Result<(), String>> {
         let (Some(kind), Some(words)) = (text(record, "kind"), text(record, "text")) else {
             return Ok(Err("an atom needs `kind` and `text`".into()));
@@ -380,8 +407,7 @@ impl Import<'_> {
         let quotes = strings(record, "quotes");
         let mut evidence: Vec<Evidence> = Vec::new();
         for (index, id) in strings(record, "messages").iter().enumerate() {
-            let found = self.row("SELECT id FROM messages WHERE scope = ?1 AND (uid = ?2 OR host_id = ?2) ORDER BY id LIMIT 1", params![owner.0, id])?;
-            match found {
+            match self.find_message(owner, session, id)? {
                 Some(message) if !evidence.iter().any(|known| known.message == message) => {
                     // What another system has distilled is not distilled again.
                     self.take("messages", "batch", message)?;

@@ -48,3 +48,44 @@ fn a_message_said_beyond_every_year_was_said_when_it_came() {
     assert!(space.engine.agent_end(&EndEvent { at: MAX_INSTANT + 1, ..event }).is_err());
     space.tick(10_000);
 }
+
+#[test]
+fn another_text_under_a_known_host_id_takes_back_no_import() {
+    let mut space = Space::new(false, json!({}));
+    let message = |uid: &str, id: &str, text: &str| json!({"record": "message", "uid": uid, "id": id, "session": "s", "role": "user", "text": text, "said-at": space::START, "occurrence": 0});
+    let records = [
+        message("m_0000000000000001", "x1", "I live in Porto."),
+        message("m_0000000000000002", "x1", "I live in Faro."),
+        message("m_0000000000000003", "x2", "I sail."),
+    ];
+    let report = import(&mut space, &records);
+    assert_eq!((&report["message"]["added"], &report["message"]["known"]), (&json!(2), &json!(1)), "{report}");
+    assert_eq!(space.row::<String>("SELECT text FROM messages WHERE host_id = 'x1'"), "I live in Porto.");
+}
+
+#[test]
+fn evidence_is_bound_within_the_session_of_its_atom() {
+    let mut space = Space::new(false, json!({}));
+    let message = |session: &str, id: &str, text: &str| json!({"record": "message", "id": id, "session": session, "role": "user", "text": text});
+    let atom = |text: &str, id: &str| json!({"record": "atom", "session": "tuesday", "kind": "persona", "text": text, "messages": [id]});
+    let records = [
+        message("monday", "1", "I live in Porto."),
+        message("tuesday", "1", "I live in Faro."),
+        message("monday", "2", "I sail."),
+        message("monday", "3", "I like tea."),
+        message("friday", "3", "I like rye."),
+        atom("The user lives in Faro.", "1"),
+        atom("The user sails.", "2"),
+        atom("The user likes something.", "3"),
+    ];
+    let report = import(&mut space, &records);
+    let said = |atom: &str| {
+        space.row::<Option<String>>(&format!(
+            "SELECT max(messages.text) FROM evidence JOIN atoms ON atoms.id = atom JOIN messages ON messages.id = message WHERE atoms.text = '{atom}'"
+        ))
+    };
+    assert_eq!(said("The user lives in Faro.").as_deref(), Some("I live in Faro."));
+    assert_eq!(said("The user sails.").as_deref(), Some("I sail."), "an id that one session alone has is no doubt");
+    assert_eq!(said("The user likes something."), None, "which of two was meant is unknown");
+    assert_eq!(report["unresolved"], 1, "{report}");
+}
