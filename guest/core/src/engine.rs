@@ -13,7 +13,7 @@ use crate::disk::Disk;
 use crate::offload::intake::{self, Desk};
 use crate::offload::session::Sessions;
 use crate::offload::{drill, filing, mirror, model, reclaim, reduce};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store};
 use crate::work::{self, Job};
@@ -263,7 +263,7 @@ fn open_store(disk: Rc<dyn Disk>, settings: &Settings, at: Instant) -> Result<(S
 
 /// `lifecycle.config-schema`.
 pub fn config_schema() -> String {
-    json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "default": Settings::default()}).to_string()
+    settings::schema().to_string()
 }
 
 /// `hooks.query-text`.

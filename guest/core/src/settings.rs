@@ -1,7 +1,14 @@
 //! What a host may set at `open`, with the reference system's names and defaults.
 
+mod schema;
+
+pub use schema::schema;
+
 use crate::contract::{Failure, Result};
 use serde::{Deserialize, Serialize};
+
+/// The names of `recall.strategy`; `embedding` is the reference's for `vector`.
+pub const STRATEGIES: [&str; 4] = ["keyword", "vector", "embedding", "hybrid"];
 
 /// All settings; each group defaults on its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,12 +38,18 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Parses settings; empty text means all defaults. An unknown key is `invalid-argument`.
+    /// Parses settings; empty text means all defaults. An unknown key or strategy is `invalid-argument`.
     pub fn parse(json: &str) -> Result<Self> {
         if json.trim().is_empty() {
             return Ok(Self::default());
         }
-        serde_json::from_str(json).map_err(|error| Failure::invalid(format!("settings: {error}; see `config-schema` for what is allowed")))
+        let refused = |why: String| Failure::invalid(format!("settings: {why}; see `config-schema` for what is allowed"));
+        let settings: Self = serde_json::from_str(json).map_err(|error| refused(error.to_string()))?;
+        let strategy = settings.recall.strategy.as_str();
+        if !STRATEGIES.contains(&strategy) {
+            return Err(refused(format!("recall.strategy: `{strategy}` is not one of {}", STRATEGIES.join(", "))));
+        }
+        Ok(settings)
     }
 }
 
@@ -167,7 +180,7 @@ pub struct Recall {
     pub max_total_message_chars: u32,
     /// How sure it must be that a memory belongs to a prompt, 0 to 1; beside one that is, others may be a little less so.
     pub score_threshold: f32,
-    /// `keyword`, `vector` (the reference's `embedding`) or `hybrid`.
+    /// One of [`STRATEGIES`].
     pub strategy: String,
     /// Deadline of a recall, in milliseconds; for hosts, which own the clock.
     pub timeout_ms: u32,

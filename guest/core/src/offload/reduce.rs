@@ -7,7 +7,7 @@ use super::message_shape::Role;
 use super::rows;
 use super::session::{NewRef, store_texts};
 use super::token_estimate::Calibration;
-use crate::contract::{AssembleRequest, Assembled, Failure, Result};
+use crate::contract::{AssembleRequest, Assembled, Failure, FailureCode, Result};
 use crate::l0::SessionId;
 use crate::settings::Offload;
 use crate::store::Store;
@@ -25,9 +25,7 @@ const CALIBRATION_STEP_MILLI: u64 = 50;
 
 /// Returns the list reduced under the window.
 pub fn reduce(desk: &mut Desk<'_>, settings: &Offload, request: &AssembleRequest) -> Result<Assembled> {
-    if request.messages_json.len() > LIST_MAX_BYTES {
-        return Err(Failure::invalid(format!("messages-json has {} bytes, the limit is {LIST_MAX_BYTES}", request.messages_json.len())));
-    }
+    check_bytes(request.messages_json.len())?;
     let calibration = rows::calibration(desk.store.db(), &request.model)?;
     let id = ensure_session(desk.store, &request.scope, request.at)?;
     let session = desk.sessions.get(desk.store.db(), id)?;
@@ -79,6 +77,13 @@ pub fn reduce(desk: &mut Desk<'_>, settings: &Offload, request: &AssembleRequest
         mode: reduced.mode.word().to_owned(),
         reason: reduced.reason,
     })
+}
+
+fn check_bytes(bytes: usize) -> Result<()> {
+    if bytes > LIST_MAX_BYTES {
+        return Err(Failure::new(FailureCode::TooLarge, format!("messages-json has {bytes} bytes, the limit is {LIST_MAX_BYTES}")));
+    }
+    Ok(())
 }
 
 /// `hooks.report-usage`: learns how a model counts.
@@ -192,4 +197,17 @@ fn join(messages: &[String]) -> String {
     }
     text.push(']');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_over_the_limit_is_too_large_and_no_malformed_argument() {
+        assert_eq!(check_bytes(LIST_MAX_BYTES), Ok(()));
+        let refused = check_bytes(LIST_MAX_BYTES + 1).expect_err("one byte too many");
+        assert_eq!(refused.code, FailureCode::TooLarge);
+        assert!(refused.message.contains("268435456"), "{refused}");
+    }
 }
