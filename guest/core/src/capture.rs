@@ -1,8 +1,8 @@
 //! Capture: from the host's message list to rows, exactly once.
 //!
 //! A message is the host's id where there is one, else its content and which of the equal messages
-//! of the session it is. A row stored by content takes the id of a later delivery that has one, so
-//! that hosts may mix the two.
+//! of the session it is. A row stored by content takes the id of a later delivery that has one, as a
+//! forgotten one does, so that hosts may mix the two.
 
 pub mod clean;
 pub mod injected;
@@ -57,11 +57,15 @@ pub fn capture(tx: &Transaction<'_>, settings: &settings::Capture, event: &EndEv
                 report.known += 1;
                 continue;
             }
+            Some(id) if l0::is_forgotten_host_id(tx, session, id)? => {
+                *drops.entry("forgotten").or_insert(0) += 1;
+                continue;
+            }
             Some(id) if adopt(tx, session, &digest, id)? => {
                 report.known += 1;
                 continue;
             }
-            Some(id) if l0::is_forgotten_host_id(tx, session, id)? => {
+            Some(id) if l0::claim_forgotten(tx, session, &digest, id, event.at)? => {
                 *drops.entry("forgotten").or_insert(0) += 1;
                 continue;
             }

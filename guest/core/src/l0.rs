@@ -172,18 +172,47 @@ fn identity_is_forgotten(db: &Connection, identity: &str) -> Result<bool> {
     db.prepare_cached("SELECT 1 FROM forgotten WHERE identity = ?1").and_then(|mut query| query.exists([identity])).map_err(failure)
 }
 
-/// Keeps the identities of a forgotten message, so that it does not come back when a host tells the session again.
+/// Keeps the identities of a stored message that is about to be forgotten, so that it does not come back when a host tells
+/// the session again.
 pub fn note_forgotten(tx: &Transaction<'_>, session: SessionId, message_uid: &str, host_id: Option<&str>, at: Instant) -> Result<()> {
-    let mut identities = vec![message_uid.to_owned()];
-    if let Some(host_id) = host_id {
-        identities.push(uid("h_", &[&scope_key(tx, session)?, host_id.as_bytes()]));
+    let digest: Option<ContentDigest> = tx
+        .prepare_cached("SELECT digest FROM messages WHERE uid = ?1")
+        .and_then(|mut query| query.query_row([message_uid], |row| row.get(0)).optional())
+        .map_err(failure)?;
+    let content = match (host_id, digest) {
+        (None, Some(digest)) => Some(content_identity(tx, session, &digest)?),
+        _ => None,
+    };
+    tx.prepare_cached("INSERT OR IGNORE INTO forgotten (identity, at, content) VALUES (?1, ?2, ?3)")
+        .and_then(|mut insert| insert.execute(params![message_uid, at as i64, content]))
+        .map_err(failure)?;
+    if let Some(host_id) = host_id { note_forgotten_host_id(tx, session, host_id, at) } else { Ok(()) }
+}
+
+fn note_forgotten_host_id(tx: &Transaction<'_>, session: SessionId, host_id: &str, at: Instant) -> Result<()> {
+    let identity = uid("h_", &[&scope_key(tx, session)?, host_id.as_bytes()]);
+    tx.prepare_cached("INSERT OR IGNORE INTO forgotten (identity, at) VALUES (?1, ?2)")
+        .and_then(|mut insert| insert.execute(params![identity, at as i64]))
+        .map(|_| ())
+        .map_err(failure)
+}
+
+/// Lets the host's id claim a forgotten message of this content that came without one; returns whether there was one that
+/// no id had claimed.
+pub fn claim_forgotten(tx: &Transaction<'_>, session: SessionId, digest: &ContentDigest, host_id: &str, at: Instant) -> Result<bool> {
+    let content = content_identity(tx, session, digest)?;
+    let claimed = tx
+        .prepare_cached("UPDATE forgotten SET content = NULL WHERE identity = (SELECT min(identity) FROM forgotten WHERE content = ?1)")
+        .and_then(|mut update| update.execute([content]))
+        .map_err(failure)?;
+    if claimed > 0 {
+        note_forgotten_host_id(tx, session, host_id, at)?;
     }
-    for identity in identities {
-        tx.prepare_cached("INSERT OR IGNORE INTO forgotten (identity, at) VALUES (?1, ?2)")
-            .and_then(|mut insert| insert.execute(params![identity, at as i64]))
-            .map_err(failure)?;
-    }
-    Ok(())
+    Ok(claimed > 0)
+}
+
+fn content_identity(db: &Connection, session: SessionId, digest: &ContentDigest) -> Result<String> {
+    Ok(uid("d_", &[&scope_key(db, session)?, digest]))
 }
 
 fn message_uid(db: &Connection, session: SessionId, digest: &ContentDigest, occurrence: u32) -> Result<String> {

@@ -4,8 +4,8 @@
 mod space;
 
 use serde_json::{Value, json};
-use space::{SECOND, Space};
-use strata_core::contract::Selector;
+use space::{SECOND, Space, scope};
+use strata_core::contract::{EndEvent, Message, Selector};
 use strata_core::disk;
 
 const SECRET: &str = "zanzibar4711";
@@ -92,4 +92,44 @@ fn a_forgetting_that_cannot_be_finished_does_not_keep_the_space_shut() {
     assert_eq!(json(space.engine.status())["forgetting"]["unfinished"], true);
     space.at += SECOND;
     space.say("And the space goes on.");
+}
+
+/// Delivers messages of the user, each with the host's id or without; returns how many were stored, known, and dropped as
+/// forgotten.
+fn deliver(space: &mut Space, messages: &[(Option<&str>, &str)]) -> (usize, u32, u32) {
+    space.at += SECOND;
+    let message = |(id, text): &(Option<&str>, &str)| Message { role: "user".into(), content: (*text).into(), id: id.map(str::to_owned), ..Message::default() };
+    let event = EndEvent { scope: scope(), messages: messages.iter().map(message).collect(), success: true, at: space.at };
+    let report = space.engine.agent_end(&event).expect("captured");
+    let forgotten = report.dropped.iter().filter(|(reason, _)| reason == "forgotten").map(|(_, count)| count).sum();
+    (report.stored.len(), report.known, forgotten)
+}
+
+#[test]
+fn a_forgotten_message_does_not_come_back_when_the_host_has_ids_later() {
+    const PIN: &str = "my PIN is zanzibar4711";
+    let mut space = space();
+    assert_eq!(deliver(&mut space, &[(None, PIN), (None, "good morning to you")]), (2, 0, 0));
+    forget(&mut space, &words(SECRET));
+    assert_eq!(deliver(&mut space, &[(Some("x1"), PIN), (Some("x2"), "good morning to you")]), (0, 1, 1));
+    assert_eq!(space.holding(SECRET), [""; 0]);
+    assert_eq!(deliver(&mut space, &[(Some("x1"), PIN)]), (0, 0, 1), "the id stays known");
+    assert_eq!(deliver(&mut space, &[(None, PIN), (None, "good morning to you")]), (0, 1, 1), "and so does the content");
+    // Said once more is said anew: one forgotten message stands for one delivery.
+    assert_eq!(deliver(&mut space, &[(Some("x3"), PIN)]), (1, 0, 0));
+    assert_eq!(deliver(&mut space, &[(Some("x1"), PIN), (Some("x3"), PIN)]), (0, 1, 1));
+    // What had an id when it was forgotten is claimed by no other.
+    forget(&mut space, &words(SECRET));
+    assert_eq!(deliver(&mut space, &[(Some("x4"), PIN), (Some("x3"), PIN)]), (1, 0, 1));
+}
+
+#[test]
+fn of_equal_messages_only_the_forgotten_one_stays_away() {
+    const PIN: &str = "my PIN is zanzibar4711";
+    let mut space = space();
+    assert_eq!(deliver(&mut space, &[(None, PIN), (None, PIN)]), (2, 0, 0));
+    let uid: String = space.row("SELECT uid FROM messages ORDER BY id LIMIT 1");
+    forget(&mut space, &Selector { ids: vec![uid], ..Selector::default() });
+    assert_eq!(deliver(&mut space, &[(Some("x1"), PIN), (Some("x2"), PIN), (Some("x3"), PIN)]), (1, 1, 1));
+    assert_eq!(deliver(&mut space, &[(Some("x3"), PIN), (Some("x2"), PIN), (Some("x1"), PIN)]), (0, 2, 1));
 }

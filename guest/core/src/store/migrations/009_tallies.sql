@@ -150,3 +150,8 @@ CREATE INDEX sessions_active ON sessions (scope, active_at);
 CREATE INDEX messages_waiting_since ON messages (recorded_at) WHERE batch IS NULL AND worth = 1;
 CREATE INDEX batches_dead ON batches (id) WHERE state = 'dead';
 CREATE INDEX revisions_conflicts ON revisions (at) WHERE beats IS NOT NULL;
+
+-- Where a message was forgotten that no id of the host's had named: the hash of its session and content, until a later
+-- delivery with an id claims it. Without, the same message would come back with its id.
+ALTER TABLE forgotten ADD COLUMN content TEXT;  -- d_<16 hex>
+CREATE INDEX forgotten_unclaimed ON forgotten (content) WHERE content IS NOT NULL;
