@@ -318,7 +318,7 @@ impl Import<'_> {
             None => false,
         };
         if named || l0::is_forgotten(self.tx, session, &digest, occurrence)? {
-            *self.report.of("message").dropped.entry("forgotten".into()).or_insert(0) += 1;
+            self.drop_forgotten("message");
             return Ok(());
         }
         if self.row("SELECT id FROM messages WHERE session = ?1 AND digest = ?2 AND occurrence = ?3", params![session.0, digest, occurrence])?.is_some() {
@@ -342,6 +342,10 @@ impl Import<'_> {
         }
         self.report.of("message").added += 1;
         Ok(())
+    }
+
+    fn drop_forgotten(&mut self, kind: &'static str) {
+        *self.report.of(kind).dropped.entry("forgotten".into()).or_insert(0) += 1;
     }
 
     fn take(&self, table: &str, column: &str, id: i64) -> Result<()> {
@@ -400,6 +404,10 @@ impl Import<'_> {
         let uid = self.atom_uid(owner, &foreign)?;
         if self.find_atom(owner, &foreign, &uid)?.is_some() {
             self.report.of("atom").known += 1;
+            return Ok(Ok(()));
+        }
+        if l0::is_forgotten_identity(self.tx, &uid)? {
+            self.drop_forgotten("atom");
             return Ok(Ok(()));
         }
         let created_at = time(record, "created-at").unwrap_or(self.at);

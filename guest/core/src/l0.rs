@@ -160,15 +160,16 @@ pub fn occurrences(db: &Connection, session: SessionId, digest: &ContentDigest) 
 
 /// Returns whether the message with this content and place in the session was forgotten.
 pub fn is_forgotten(db: &Connection, session: SessionId, digest: &ContentDigest, occurrence: u32) -> Result<bool> {
-    identity_is_forgotten(db, &message_uid(db, session, digest, occurrence)?)
+    is_forgotten_identity(db, &message_uid(db, session, digest, occurrence)?)
 }
 
 /// Returns whether the message with the host's id was forgotten.
 pub fn is_forgotten_host_id(db: &Connection, session: SessionId, host_id: &str) -> Result<bool> {
-    identity_is_forgotten(db, &uid("h_", &[&scope_key(db, session)?, host_id.as_bytes()]))
+    is_forgotten_identity(db, &uid("h_", &[&scope_key(db, session)?, host_id.as_bytes()]))
 }
 
-fn identity_is_forgotten(db: &Connection, identity: &str) -> Result<bool> {
+/// Returns whether a public id, or another identity, is one of something forgotten.
+pub fn is_forgotten_identity(db: &Connection, identity: &str) -> Result<bool> {
     db.prepare_cached("SELECT 1 FROM forgotten WHERE identity = ?1").and_then(|mut query| query.exists([identity])).map_err(failure)
 }
 

@@ -4,8 +4,8 @@
 mod space;
 
 use serde_json::{Value, json};
-use space::{SECOND, Space, scope};
-use strata_core::contract::{EndEvent, Message, Selector};
+use space::{SECOND, Space, answer, create, scope};
+use strata_core::contract::{EndEvent, Message, Scope, Selector};
 use strata_core::disk;
 
 const SECRET: &str = "zanzibar4711";
@@ -132,4 +132,33 @@ fn of_equal_messages_only_the_forgotten_one_stays_away() {
     forget(&mut space, &Selector { ids: vec![uid], ..Selector::default() });
     assert_eq!(deliver(&mut space, &[(Some("x1"), PIN), (Some("x2"), PIN), (Some("x3"), PIN)]), (1, 1, 1));
     assert_eq!(deliver(&mut space, &[(Some("x3"), PIN), (Some("x2"), PIN), (Some("x1"), PIN)]), (0, 2, 1));
+}
+
+#[test]
+fn records_of_an_export_do_not_bring_back_what_was_forgotten() {
+    let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    let porto = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let secret = space.learn(&format!("My locker code is {SECRET}, tell nobody."), "persona", "Lockers");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("Locker", &format!("It opens with {SECRET}."), &secret)])));
+    space.tick(0);
+    let (id, _) = space.one("l3-persona");
+    let statements = json!([{"text": format!("Has a locker with {SECRET}."), "atoms": [secret]}, {"text": "Lives in Porto.", "atoms": [porto]}]);
+    space.complete(&id, &json!({"sections": [{"heading": "Facts", "statements": statements}]}).to_string());
+    space.tick(SECOND);
+    space.engine.export("all", space.at).expect("exported");
+    let records = space.file("exports/all/space.jsonl").expect("the export");
+    assert!(records.matches(SECRET).count() >= 4, "it is in every layer");
+    let message: String = space.row(&format!("SELECT uid FROM messages WHERE text LIKE '%{SECRET}%'"));
+    forget(&mut space, &Selector { ids: vec![message], ..Selector::default() });
+    for _ in 0..2 {
+        let report = json(space.engine.import(&Scope::default(), &records, false, space.at));
+        for (kind, dropped) in [("message", 1), ("atom", 1), ("scene", 1)] {
+            assert_eq!((&report[kind]["added"], &report[kind]["dropped"]), (&json!(0), &json!({"forgotten": dropped})), "{report}");
+        }
+        assert_eq!(report["persona"]["added"], 0, "{report}");
+        space.tick(SECOND);
+        assert_eq!(space.holding(SECRET), [""; 0]);
+    }
+    assert_eq!(space.row::<u32>("SELECT count(*) FROM atoms WHERE text LIKE '%Porto%'"), 1);
 }

@@ -48,11 +48,14 @@ impl Cascade {
 pub(super) fn run(tx: &Transaction<'_>, calendar: &Calendar, doomed: &Doomed, at: Instant) -> Result<Cascade> {
     let mut cascade = Cascade::default();
     let mut doomed = doomed.clone();
-    for uid in uids(tx, "atoms", &doomed.atoms)? {
-        // Its messages may stay: a rebuild must not make it again.
+    spread(tx, &mut doomed)?;
+    // The messages of an atom may stay, and records of an export still tell of it and of scenes: neither a rebuild nor an
+    // import may make it again.
+    // A persona that is written later has the id of the one before.
+    let scenes = uids(tx, "pages", &doomed.pages)?.into_iter().filter(|uid| uid.starts_with("s_"));
+    for uid in uids(tx, "atoms", &doomed.atoms)?.into_iter().chain(scenes) {
         execute(tx, "INSERT OR IGNORE INTO forgotten (identity, at) VALUES (?1, ?2)", params![uid, at as i64])?;
     }
-    spread(tx, &mut doomed)?;
     collect(tx, &doomed, &mut cascade)?;
     mirrors(tx, calendar, &doomed)?;
     pages_are_given(tx, &doomed)?;

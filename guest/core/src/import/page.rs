@@ -2,8 +2,8 @@
 
 use super::{Import, strings, text, time};
 use crate::contract::{Result, Scope};
-use crate::l0::ScopeId;
-use crate::pages::{self, Author, Kind, NewPage, Page, PageId, Write, block, name};
+use crate::l0::{self, ScopeId};
+use crate::pages::{self, Author, Block, Kind, NewPage, Page, PageId, Write, block, name};
 use crate::store::failure;
 use rusqlite::params;
 use serde_json::{Map, Value};
@@ -19,8 +19,22 @@ impl Import<'_> {
             return Ok(Err("a scene needs `name`".into()));
         }
         let owner = self.owner(scope)?;
-        if self.is_known_page(owner, kind, text(record, "id"), body)? {
+        let blocks = block::parse(body);
+        let kept = self.without_forgotten(&blocks)?;
+        let is_cut = kept.len() < blocks.len();
+        let rendered = if is_cut { block::render(&kept) } else { body.to_owned() };
+        let body = rendered.as_str();
+        let id = text(record, "id");
+        if self.is_known_page(owner, kind, id, body)? {
             self.report.of(word).known += 1;
+            return Ok(Ok(()));
+        }
+        let is_forgotten = match id.filter(|_| kind == Kind::Scene) {
+            Some(id) => l0::is_forgotten_identity(self.tx, id)?,
+            None => false,
+        };
+        if is_forgotten || is_cut && kept.iter().all(Block::is_heading) {
+            self.drop_forgotten(word);
             return Ok(Ok(()));
         }
         let updated_at = time(record, "updated-at").unwrap_or(self.at);
@@ -36,7 +50,10 @@ impl Import<'_> {
         if matches!(author, Author::Human | Author::Imported) && hand.is_empty() {
             hand = block::parse(body).into_iter().map(|block| block.text).collect();
         }
-        let summary = pages::one_line(text(record, "summary").unwrap_or_default(), crate::l2::MAX_SUMMARY_CHARS);
+        hand.retain(|text| !is_cut || kept.iter().any(|block| block.text == *text));
+        // A summary is made of the whole page.
+        let summary = text(record, "summary").filter(|_| !is_cut).unwrap_or_default();
+        let summary = pages::one_line(summary, crate::l2::MAX_SUMMARY_CHARS);
         let heat = record.get("heat").and_then(Value::as_u64).and_then(|heat| u32::try_from(heat).ok()).unwrap_or(u32::from(kind == Kind::Scene));
         let write = Write { body, summary: &summary, heat, author, how: "import", hand: &hand, beats: None, batch: None, at: updated_at };
         let id = match (kind, pages::persona(self.tx, owner)?) {
@@ -60,6 +77,21 @@ impl Import<'_> {
         }
         self.report.of(word).added += 1;
         Ok(Ok(()))
+    }
+
+    /// Returns the blocks that name no forgotten atom.
+    fn without_forgotten(&self, blocks: &[Block]) -> Result<Vec<Block>> {
+        let mut kept = Vec::new();
+        for block in blocks {
+            let mut is_forgotten = false;
+            for atom in &block.atoms {
+                is_forgotten |= l0::is_forgotten_identity(self.tx, atom)?;
+            }
+            if !is_forgotten {
+                kept.push(block.clone());
+            }
+        }
+        Ok(kept)
     }
 
     fn is_known_page(&self, scope: ScopeId, kind: Kind, id: Option<&str>, body: &str) -> Result<bool> {
