@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::offload::refs;
 use crate::projections::mirrors;
 use crate::store::{DATABASE, SCHEMA_VERSION, Store, disk_failure, failure};
-use crate::{forget, pages, projections, work};
+use crate::{forget, pages, projections, vectors, work};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -168,8 +168,9 @@ impl Engine {
         for path in shown_files(&self.store, disk.as_ref())? {
             projections::remove(&self.store, &path)?;
         }
-        let calendar = &self.calendar;
+        let (calendar, model) = (&self.calendar, self.models.embedding.as_ref());
         self.store.write(|tx| {
+            vectors::describe(tx, model)?;
             work::resume(tx)?;
             tx.execute("UPDATE projections SET shown = '', stale = 1", []).map_err(failure)?;
             mirrors::mark_all(tx, calendar)

@@ -17,7 +17,7 @@ use crate::settings::{self, Settings};
 use crate::space_lock::SpaceLock;
 use crate::store::{SCHEMA_VERSION, Store};
 use crate::work::{self, Job};
-use crate::{backup, inject, l0, retention, schedule, status, tools, trace};
+use crate::{backup, inject, l0, retention, schedule, status, tools, trace, vectors};
 use serde_json::json;
 use std::rc::Rc;
 
@@ -52,7 +52,7 @@ impl Engine {
         let calendar = Calendar::new(&settings.timezone.0)?;
         retention::check(&settings.capture, &calendar)?;
         let lock = SpaceLock::claim(Rc::clone(&disk), &settings, at)?;
-        let (store, resumed_requests) = match open_store(disk, &settings, at) {
+        let (store, resumed_requests) = match open_store(disk, &settings, &models, at) {
             Ok(opened) => opened,
             Err(failure) => {
                 lock.release()?;
@@ -247,7 +247,7 @@ impl Engine {
     }
 }
 
-fn open_store(disk: Rc<dyn Disk>, settings: &Settings, at: Instant) -> Result<(Store, u32)> {
+fn open_store(disk: Rc<dyn Disk>, settings: &Settings, models: &Models, at: Instant) -> Result<(Store, u32)> {
     // A restore that a crash cut short may have left an empty database beside full folders.
     let opened = if backup::is_restoring(disk.as_ref())? { Store::open_or_begin(Rc::clone(&disk)) } else { Store::open(Rc::clone(&disk)) };
     let mut store = match (opened, &settings.restore_if_damaged) {
@@ -257,7 +257,10 @@ fn open_store(disk: Rc<dyn Disk>, settings: &Settings, at: Instant) -> Result<(S
         }
         (opened, _) => opened?,
     };
-    let resumed_requests = store.write(work::resume)?;
+    let resumed_requests = store.write(|tx| {
+        vectors::describe(tx, models.embedding.as_ref())?;
+        work::resume(tx)
+    })?;
     Ok((store, resumed_requests))
 }
 

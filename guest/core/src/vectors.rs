@@ -4,16 +4,24 @@
 //! had a vector the generation serves, and those of other models go. One request is in flight at a time. It holds row
 //! numbers, not texts, so what is forgotten is in no request. A request that fails is asked again later and later, and
 //! recall goes on with what it has.
+//!
+//! One text that a model refuses must not keep the others waiting. After a second failure fewer texts are asked at a time,
+//! down to one. If that one fails too, another text is asked: if the service answers it and refuses the first one again, the
+//! first is marked as refused, by an empty vector, and `status` counts it. A service that is down refuses no text.
+
+mod doubt;
+
+pub use doubt::retry;
 
 use crate::contract::{EmbeddingModel, Instant, Outcome, Outgoing, Result};
 use crate::embed::dot;
 use crate::index::Kind;
-use crate::schedule;
 use crate::store::failure;
 use crate::text;
 use crate::work::Job;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Texts of one request, whatever a model takes.
 const MAX_BATCH: u32 = 64;
@@ -26,9 +34,6 @@ const MAX_DIMENSIONS: u32 = 8192;
 
 /// How long a host may take to answer, in milliseconds: its own limit of a minute, and another one.
 const PATIENCE_MS: u64 = 120_000;
-
-/// Longest reason that is kept of a failure, in bytes.
-const MAX_REASON: usize = 500;
 
 /// A row of `generations`.
 #[derive(Clone, Debug)]
@@ -43,9 +48,10 @@ struct Generation {
     requests: i64,
     attempts: u32,
     due_at: Instant,
+    doubt: doubt::Doubt,
 }
 
-const COLUMNS: &str = "id, dimensions, serves, asked, asked_at, asked_kind, asked_rows, requests, attempts, due_at";
+const COLUMNS: &str = "id, dimensions, serves, asked, asked_at, asked_kind, asked_rows, requests, attempts, due_at, doubt";
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Generation> {
     Ok(Generation {
@@ -59,12 +65,29 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Generation> {
         requests: row.get(7)?,
         attempts: row.get(8)?,
         due_at: row.get::<_, i64>(9)? as Instant,
+        doubt: doubt::Doubt::of(row.get(10)?),
     })
+}
+
+/// Returns the model that the host describes, if its vectors can be taken.
+fn described(model: Option<&EmbeddingModel>) -> Option<&EmbeddingModel> {
+    model.filter(|model| (1..=MAX_DIMENSIONS).contains(&model.dimensions))
+}
+
+/// Lets no generation of another model serve than the one that the host describes now: vectors of two models are not alike
+/// even where they are of one length. Call when the space is opened; ticks do it.
+pub fn describe(tx: &Transaction<'_>, model: Option<&EmbeddingModel>) -> Result<()> {
+    let Some(model) = described(model) else { return Ok(()) };
+    tx.prepare_cached("UPDATE generations SET serves = 0 WHERE serves = 1 AND NOT (model = ?1 AND dimensions = ?2)")
+        .and_then(|mut update| update.execute(params![model.name, model.dimensions]))
+        .map(|_| ())
+        .map_err(failure)
 }
 
 /// Asks for the next vectors that the host's model has not given yet. Returns when to look again.
 pub fn tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
-    let model = job.models.embedding.clone().filter(|model| (1..=MAX_DIMENSIONS).contains(&model.dimensions));
+    let model = described(job.models.embedding.as_ref()).cloned();
+    describe(job.tx, model.as_ref())?;
     let current = match &model {
         Some(model) => Some(generation(job.tx, model)?),
         None => None,
@@ -77,15 +100,19 @@ pub fn tick(job: &mut Job<'_>) -> Result<Option<Instant>> {
             return Ok(Some(deadline));
         }
         job.out.push(Outgoing::CancelEmbed { id: format!("e{}", current.asked) });
-        current.due_at = fail(job, &current, "the host never answered")?;
+        doubt::fail(job, &current, "the host never answered")?;
+        current = generation(job.tx, &model)?;
     }
     if current.due_at > job.at {
         return Ok(Some(current.due_at));
     }
     for kind in [Kind::Messages, Kind::Atoms] {
-        let waiting = waiting(job.tx, &current, kind, model.batch.clamp(1, MAX_BATCH))?;
+        let waiting = waiting(job.tx, &current, kind, doubt::size(&model, current.attempts))?;
         if !waiting.is_empty() {
-            ask(job, &current, kind, waiting)?;
+            match doubt::other(job.tx, &current, kind, &model)? {
+                Some(other) => ask(job, &current, kind, vec![other], doubt::Doubt::AskedOther)?,
+                None => ask(job, &current, kind, waiting, current.doubt)?,
+            }
             return Ok(Some(job.at + PATIENCE_MS));
         }
     }
@@ -109,7 +136,7 @@ pub fn complete(job: &mut Job<'_>, request_id: &str, outcome: &Outcome) -> Resul
     match usable(&current, outcome) {
         Ok(vectors) => store(job, &current, vectors)?,
         Err(reason) => {
-            fail(job, &current, &reason)?;
+            doubt::fail(job, &current, &reason)?;
         }
     }
     tick(job)?;
@@ -118,7 +145,25 @@ pub fn complete(job: &mut Job<'_>, request_id: &str, outcome: &Outcome) -> Resul
 
 /// Forgets what a previous run had in flight; it is asked for again.
 pub fn resume(tx: &Transaction<'_>) -> Result<()> {
-    tx.execute("UPDATE generations SET asked = 0 WHERE asked <> 0", []).map(|_| ()).map_err(failure)
+    tx.execute("UPDATE generations SET asked = 0, doubt = 0 WHERE asked <> 0 OR doubt <> 0", []).map(|_| ()).map_err(failure)
+}
+
+/// Takes back the requests that hold a row that is about to be forgotten; the rest of their rows is asked for again. Returns
+/// what the host must be told.
+pub fn forget(tx: &Transaction<'_>, messages: &BTreeSet<i64>, atoms: &BTreeSet<i64>) -> Result<Vec<Outgoing>> {
+    let asked: Vec<Generation> = tx
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM generations WHERE asked <> 0 ORDER BY id"))
+        .and_then(|mut query| query.query_map([], read)?.collect())
+        .map_err(failure)?;
+    let mut cancelled = Vec::new();
+    for generation in asked {
+        let doomed = if generation.asked_kind == Kind::Messages as i64 { messages } else { atoms };
+        if generation.asked_rows.iter().any(|row| doomed.contains(row)) {
+            tx.execute("UPDATE generations SET asked = 0, doubt = 0 WHERE id = ?1", [generation.id]).map_err(failure)?;
+            cancelled.push(Outgoing::CancelEmbed { id: format!("e{}", generation.asked) });
+        }
+    }
+    Ok(cancelled)
 }
 
 /// Returns the cosine of each row that has a vector with a query's, by row; nothing if no generation of the query's length
@@ -145,7 +190,8 @@ pub fn cosines(db: &Connection, kind: Kind, query: &[f32]) -> Result<Vec<(i64, f
 /// Returns what `status` says of the host's model: nothing if there never was one.
 pub fn status(db: &Connection) -> Result<Value> {
     db.prepare_cached(
-        "SELECT model, dimensions, serves, coalesce((SELECT count FROM tallies WHERE what = 'vectors' AND part = generations.id), 0), asked, attempts, reason
+        "SELECT model, dimensions, serves, coalesce((SELECT count FROM tallies WHERE what = 'vectors' AND part = generations.id), 0), asked, attempts, reason,
+                coalesce((SELECT count FROM tallies WHERE what = 'vectors-refused' AND part = generations.id), 0)
            FROM generations ORDER BY id",
     )
     .and_then(|mut query| {
@@ -153,7 +199,7 @@ pub fn status(db: &Connection) -> Result<Value> {
             .query_map([], |row| {
                 Ok(json!({"model": row.get::<_, String>(0)?, "dimensions": row.get::<_, i64>(1)?, "serves": row.get::<_, bool>(2)?,
                           "vectors": row.get::<_, i64>(3)?, "in-flight": row.get::<_, i64>(4)? != 0, "failed-attempts": row.get::<_, i64>(5)?,
-                          "reason": row.get::<_, String>(6)?}))
+                          "reason": row.get::<_, String>(6)?, "refused": row.get::<_, i64>(7)?}))
             })?
             .collect::<rusqlite::Result<Vec<Value>>>()
     })
@@ -180,7 +226,7 @@ fn cancel_others(job: &mut Job<'_>, current: Option<i64>) -> Result<()> {
         .map_err(failure)?;
     for (id, asked) in others {
         job.out.push(Outgoing::CancelEmbed { id: format!("e{asked}") });
-        job.tx.execute("UPDATE generations SET asked = 0 WHERE id = ?1", [id]).map_err(failure)?;
+        job.tx.execute("UPDATE generations SET asked = 0, doubt = 0 WHERE id = ?1", [id]).map_err(failure)?;
     }
     Ok(())
 }
@@ -200,7 +246,7 @@ fn waiting(tx: &Transaction<'_>, current: &Generation, kind: Kind, limit: u32) -
     tx.prepare_cached(sql).and_then(|mut query| query.query_map(params![current.id, limit], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()).map_err(failure)
 }
 
-fn ask(job: &mut Job<'_>, current: &Generation, kind: Kind, waiting: Vec<(i64, String)>) -> Result<()> {
+fn ask(job: &mut Job<'_>, current: &Generation, kind: Kind, waiting: Vec<(i64, String)>, doubt: doubt::Doubt) -> Result<()> {
     let (rows, texts): (Vec<i64>, Vec<String>) = waiting
         .into_iter()
         .map(|(row, text)| {
@@ -212,8 +258,10 @@ fn ask(job: &mut Job<'_>, current: &Generation, kind: Kind, waiting: Vec<(i64, S
     let asked: i64 = job.tx.query_row("SELECT coalesce(sum(requests), 0) + 1 FROM generations", [], |row| row.get(0)).map_err(failure)?;
     let asked = asked.max(last_asked(job.tx)? + 1);
     job.tx
-        .prepare_cached("UPDATE generations SET asked = ?2, asked_at = ?3, asked_kind = ?4, asked_rows = ?5, requests = ?6 WHERE id = ?1")
-        .and_then(|mut update| update.execute(params![current.id, asked, job.at as i64, kind as i64, json!(rows).to_string(), current.requests + 1]))
+        .prepare_cached("UPDATE generations SET asked = ?2, asked_at = ?3, asked_kind = ?4, asked_rows = ?5, requests = ?6, doubt = ?7 WHERE id = ?1")
+        .and_then(|mut update| {
+            update.execute(params![current.id, asked, job.at as i64, kind as i64, json!(rows).to_string(), current.requests + 1, doubt as i64])
+        })
         .map_err(failure)?;
     job.tx
         .prepare_cached("INSERT OR REPLACE INTO space (key, value) VALUES ('last-embedding-request', ?1)")
@@ -263,27 +311,20 @@ fn store(job: &mut Job<'_>, current: &Generation, vectors: &[Vec<f32>]) -> Resul
             .and_then(|mut insert| insert.execute(params![current.id, current.asked_kind, row, bytes]))
             .map_err(failure)?;
     }
+    if current.doubt == doubt::Doubt::AskedOther {
+        // The row that is in doubt comes next; what is before it has its vectors, what is behind it may not.
+        return doubt::answered_other(job.tx, current);
+    }
     let reached = if current.asked_kind == Kind::Messages as i64 {
-        "UPDATE generations SET asked = 0, attempts = 0, due_at = 0, reason = '', messages_to = max(messages_to, ?2) WHERE id = ?1"
+        "UPDATE generations SET asked = 0, attempts = 0, due_at = 0, reason = '', doubt = 0, messages_to = max(messages_to, ?2) WHERE id = ?1"
     } else {
-        "UPDATE generations SET asked = 0, attempts = 0, due_at = 0, reason = '', atoms_to = max(atoms_to, ?2) WHERE id = ?1"
+        "UPDATE generations SET asked = 0, attempts = 0, due_at = 0, reason = '', doubt = 0, atoms_to = max(atoms_to, ?2) WHERE id = ?1"
     };
     job.tx
         .prepare_cached(reached)
         .and_then(|mut update| update.execute(params![current.id, current.asked_rows.last().copied().unwrap_or(0)]))
         .map(|_| ())
         .map_err(failure)
-}
-
-/// Notes a failed attempt; returns when the next one is due.
-fn fail(job: &mut Job<'_>, current: &Generation, reason: &str) -> Result<Instant> {
-    let attempts = current.attempts + 1;
-    let due_at = job.at + schedule::backoff_ms(attempts);
-    job.tx
-        .prepare_cached("UPDATE generations SET asked = 0, attempts = ?2, due_at = ?3, reason = ?4 WHERE id = ?1")
-        .and_then(|mut update| update.execute(params![current.id, attempts, due_at as i64, &reason[..reason.floor_char_boundary(MAX_REASON)]]))
-        .map_err(failure)?;
-    Ok(due_at)
 }
 
 /// Returns a vector's codes at length one, and what a code of one stands for.

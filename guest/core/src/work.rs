@@ -282,17 +282,21 @@ pub fn resume(tx: &Transaction<'_>) -> Result<u32> {
 /// The layers that have batches.
 const LAYERS: &[&str] = &["l1", "l2", "l3", "offload"];
 
+/// The layer of vectors by the host's model, which has no batches.
+const EMBEDDING: &str = "embedding";
+
 /// Makes dead and backing-off work of a layer (all layers: empty) due at `at`; returns how many. Refuses a layer that has
 /// no work.
 pub fn retry(tx: &Transaction<'_>, layer: &str, at: Instant) -> Result<u64> {
-    if !layer.is_empty() && !LAYERS.contains(&layer) {
-        return Err(Failure::invalid(format!("there is no layer `{layer}`; it is one of {}", LAYERS.join(", "))));
+    if !layer.is_empty() && layer != EMBEDDING && !LAYERS.contains(&layer) {
+        return Err(Failure::invalid(format!("there is no layer `{layer}`; it is one of {}, {EMBEDDING}", LAYERS.join(", "))));
     }
+    let vectors = if layer.is_empty() || layer == EMBEDDING { vectors::retry(tx, at)? } else { 0 };
     tx.prepare_cached(
         "UPDATE batches SET state = 'due', attempts = 0, due_at = ?2
          WHERE (state = 'dead' OR (state = 'due' AND attempts > 0)) AND (?1 = '' OR layer = ?1)",
     )
     .and_then(|mut update| update.execute(params![layer, at as i64]))
-    .map(|rows| rows as u64)
+    .map(|rows| rows as u64 + vectors)
     .map_err(failure)
 }

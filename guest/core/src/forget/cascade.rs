@@ -14,6 +14,7 @@ use crate::contract::{Instant, Outgoing, Result};
 use crate::l0;
 use crate::projections::mirrors::{self, Layer};
 use crate::store::failure;
+use crate::vectors;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +58,7 @@ pub(super) fn run(tx: &Transaction<'_>, calendar: &Calendar, doomed: &Doomed, at
         execute(tx, "INSERT OR IGNORE INTO forgotten (identity, at) VALUES (?1, ?2)", params![uid, at as i64])?;
     }
     collect(tx, &doomed, &mut cascade)?;
+    cascade.cancelled.extend(vectors::forget(tx, &doomed.messages, &doomed.atoms)?);
     mirrors(tx, calendar, &doomed)?;
     pages_are_given(tx, &doomed)?;
     pages::rewrite_all(tx, &doomed, &mut cascade)?;

@@ -12,7 +12,7 @@ use clap::Args;
     after_help = "Examples:\n  strata status               shows what failed and why\n  strata retry                tries all of it\n  strata retry l1             tries one layer"
 )]
 pub(crate) struct Retry {
-    /// The layer whose work to try again: l1, l2, l3, embed, offload; all if absent
+    /// The layer whose work to try again: l1, l2, l3, offload, embedding; all if absent
     #[arg(default_value = "")]
     layer: String,
 }

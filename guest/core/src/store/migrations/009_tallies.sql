@@ -22,7 +22,7 @@ CREATE VIEW counted (what, part, count) AS
     UNION ALL SELECT 'pages', kind || iif(archived_at IS NULL, '', ' archived'), count(*) FROM pages GROUP BY kind, archived_at IS NULL
     UNION ALL SELECT 'revisions', author, count(*) FROM revisions GROUP BY author
     UNION ALL SELECT 'forgotten', '', count(*) FROM forgotten
-    UNION ALL SELECT 'vectors', CAST(generation AS TEXT), count(*) FROM host_vectors GROUP BY generation;
+    UNION ALL SELECT iif(vector = x'', 'vectors-refused', 'vectors'), CAST(generation AS TEXT), count(*) FROM host_vectors GROUP BY generation, vector = x'';
 
 INSERT INTO tallies SELECT what, part, count FROM counted;
 
@@ -136,10 +136,39 @@ CREATE TRIGGER forgotten_out AFTER DELETE ON forgotten BEGIN
 END;
 
 CREATE TRIGGER vectors_in AFTER INSERT ON host_vectors BEGIN
-    INSERT INTO tallies VALUES ('vectors', CAST(new.generation AS TEXT), 1) ON CONFLICT DO UPDATE SET count = count + 1;
+    INSERT INTO tallies VALUES (iif(new.vector = x'', 'vectors-refused', 'vectors'), CAST(new.generation AS TEXT), 1)
+        ON CONFLICT DO UPDATE SET count = count + 1;
 END;
 CREATE TRIGGER vectors_out AFTER DELETE ON host_vectors BEGIN
-    UPDATE tallies SET count = count - 1 WHERE what = 'vectors' AND part = CAST(old.generation AS TEXT);
+    UPDATE tallies SET count = count - 1
+     WHERE what = iif(old.vector = x'', 'vectors-refused', 'vectors') AND part = CAST(old.generation AS TEXT);
+END;
+CREATE TRIGGER vectors_changed AFTER UPDATE OF vector ON host_vectors WHEN (old.vector = x'') <> (new.vector = x'') BEGIN
+    INSERT INTO tallies VALUES (iif(old.vector = x'', 'vectors-refused', 'vectors'), CAST(old.generation AS TEXT), -1),
+                               (iif(new.vector = x'', 'vectors-refused', 'vectors'), CAST(new.generation AS TEXT), 1)
+        ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+
+-- Whether a text or the service is to blame for failures: see vectors.rs. An empty vector is a text that the model refused.
+ALTER TABLE generations ADD COLUMN doubt INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX host_vectors_refused ON host_vectors (generation, kind, row) WHERE vector = x'';
+
+-- A row's number may be given again, and its text may change: what was asked of it before must not be taken for it.
+CREATE TRIGGER messages_leave_request AFTER DELETE ON messages BEGIN
+    UPDATE generations SET asked = 0, doubt = 0
+     WHERE asked <> 0 AND asked_kind = 0 AND instr(',' || trim(asked_rows, '[]') || ',', ',' || old.id || ',') > 0;
+END;
+CREATE TRIGGER messages_change_request AFTER UPDATE OF text ON messages BEGIN
+    UPDATE generations SET asked = 0, doubt = 0
+     WHERE asked <> 0 AND asked_kind = 0 AND instr(',' || trim(asked_rows, '[]') || ',', ',' || old.id || ',') > 0;
+END;
+CREATE TRIGGER atoms_leave_request AFTER DELETE ON atoms BEGIN
+    UPDATE generations SET asked = 0, doubt = 0
+     WHERE asked <> 0 AND asked_kind = 1 AND instr(',' || trim(asked_rows, '[]') || ',', ',' || old.id || ',') > 0;
+END;
+CREATE TRIGGER atoms_change_request AFTER UPDATE OF text ON atoms BEGIN
+    UPDATE generations SET asked = 0, doubt = 0
+     WHERE asked <> 0 AND asked_kind = 1 AND instr(',' || trim(asked_rows, '[]') || ',', ',' || old.id || ',') > 0;
 END;
 
 -- What ticks ask each time, so that the work of the past costs nothing.
