@@ -351,13 +351,16 @@ fn copy(disk: &dyn Disk, from: &str, to: &str) -> Result<()> {
 fn clear(disk: &dyn Disk, root: &str) -> Result<u64> {
     let mut files = 0;
     for folder in [format!("{root}/{}", refs::REFS_DIR), root.to_owned()] {
-        for name in list(disk, &folder)? {
-            if !name.ends_with('/') {
-                let path = format!("{folder}/{name}");
-                disk.remove(&path).map_err(|error| disk_failure(&path, error))?;
-                files += 1;
-            }
+        let names: Vec<String> = list(disk, &folder)?.into_iter().filter(|name| !name.ends_with('/')).collect();
+        for name in &names {
+            let path = format!("{folder}/{name}");
+            disk.remove(&path).map_err(|error| disk_failure(&path, error))?;
         }
+        if !names.is_empty() {
+            // A power cut must not bring back what a forgetting has removed.
+            disk.sync_dir(&folder).map_err(|error| disk_failure(&folder, error))?;
+        }
+        files += names.len() as u64;
     }
     Ok(files)
 }

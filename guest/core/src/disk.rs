@@ -16,6 +16,10 @@ pub use sub_disk::SubDisk;
 
 use std::fmt::Debug;
 
+/// What the name of a file ends in until it is whole and takes the place of the old one. One that stays is the ruin of a
+/// crash.
+pub const FRESH: &str = ".new";
+
 /// A path relative to the data directory, with `/` between parts and no `.` or `..`.
 pub type DiskPath = str;
 
@@ -111,7 +115,7 @@ pub fn replace(disk: &dyn Disk, path: &DiskPath, bytes: &[u8]) -> DiskResult<()>
     if !parent.is_empty() {
         disk.create_dir(parent)?;
     }
-    let fresh = format!("{path}.new");
+    let fresh = format!("{path}{FRESH}");
     let mut file = disk.open(&fresh, OpenMode::Create)?;
     file.set_len(0)?;
     file.write_at(bytes, 0)?;

@@ -70,7 +70,7 @@ impl Sink<'_> {
 fn write(store: &Store, path: &str) -> Result<BTreeMap<String, u64>> {
     let disk = store.disk();
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    let fresh = format!("{path}.new");
+    let fresh = format!("{path}{}", disk::FRESH);
     let refused = |error| disk_failure(path, error);
     disk.create_dir(parent).map_err(refused)?;
     let mut file = disk.open(&fresh, OpenMode::Create).map_err(refused)?;

@@ -16,8 +16,9 @@ use crate::calendar::Calendar;
 use crate::contract::{Failure, Instant, LogLevel, Outgoing, Result, Selector};
 use crate::disk::{self, Disk};
 use crate::engine::Engine;
+use crate::offload::reclaim;
 use crate::projections;
-use crate::store::{Store, disk_failure, failure};
+use crate::store::{Store, failure};
 use cascade::Cascade;
 use needles::Needles;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
@@ -34,9 +35,6 @@ const MAX_VACUUM_BYTES: u64 = 128 << 20;
 
 /// Ids that a receipt lists.
 const MAX_LISTED: usize = 100;
-
-/// Folders that one search descends into.
-const MAX_DEPTH: usize = 8;
 
 /// What files may still hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -106,6 +104,10 @@ impl Engine {
         let Some((cascade, listed)) = done else { return Err(outcome.expect_err("a cascade that gave nothing has failed")) };
         let counts = cascade.document();
         if !confirmed || cascade.counts.is_empty() {
+            if confirmed {
+                // What no row tells of may still lie in what a crash has left.
+                copies::ruins(&self.store)?;
+            }
             return Ok(json!({"confirmed": confirmed, "would-remove": if confirmed { json!({}) } else { counts }, "removed": {}, "ids": listed}).to_string());
         }
         outcome?;
@@ -138,8 +140,8 @@ impl Engine {
         projections::mirrors::settle(&mut self.store, &self.calendar)?;
         let files = offload::Files { refs: note.refs.clone(), redraw: note.redraw.clone(), slugs: note.slugs.clone() };
         let drawings = offload::files(&self.store, &self.calendar, &files)?;
+        let ruins = copies::ruins(&self.store)?;
         let exports = copies::exports(disk.as_ref(), &note)?;
-        let ruins = copies::ruins(disk.as_ref())?;
         let (backups, unsearched) = backups::forget_in_all(&disk, &self.calendar, &note)?;
         // The words of a query leave the note before the pages are purged: after the note itself has
         // gone nobody would purge again.
@@ -218,25 +220,15 @@ struct Found {
 fn search(disk: &dyn Disk, note: &Note) -> Result<Found> {
     let mut found = Found::default();
     let needles = note.needles.for_files();
-    let mut folders = vec![(String::new(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        for name in disk.list(&folder).map_err(|error| disk_failure(&folder, error))? {
-            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            if let Some(sub) = path.strip_suffix('/') {
-                if depth < MAX_DEPTH {
-                    folders.push((sub.to_owned(), depth + 1));
-                }
-                continue;
-            }
-            let Ok(bytes) = disk::read_all(disk, &path) else { continue };
-            found.files += 1;
-            found.bytes += bytes.len() as u64;
-            let hits = needles.all_in(&bytes);
-            if !hits.is_empty() {
-                found.found += 1;
-                found.paths.push(path);
-                found.needles.extend(hits);
-            }
+    for path in copies::files(disk)? {
+        let Ok(bytes) = disk::read_all(disk, &path) else { continue };
+        found.files += 1;
+        found.bytes += bytes.len() as u64;
+        let hits = needles.all_in(&bytes);
+        if !hits.is_empty() {
+            found.found += 1;
+            found.paths.push(path);
+            found.needles.extend(hits);
         }
     }
     Ok(found)
@@ -284,6 +276,7 @@ pub(crate) fn forget_in_copy(store: &mut Store, calendar: &Calendar, which: &Sel
     for path in &files.refs {
         crate::offload::refs::remove(disk.as_ref(), path)?;
     }
+    reclaim::remove_orphans(store, disk.as_ref())?;
     purge_pages(store)?;
     Ok(changed)
 }

@@ -12,7 +12,8 @@ use crate::store::disk_failure;
 use serde_json::{Value, json};
 use std::rc::Rc;
 
-const DIRECTORY: &str = "lock";
+/// Where the claims lie.
+pub(crate) const DIRECTORY: &str = "lock";
 
 /// A holder without an id is presumed dead after so long without a `work.tick`, in milliseconds.
 const SILENCE_MS: u64 = 60_000;

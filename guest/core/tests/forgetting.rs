@@ -162,3 +162,25 @@ fn records_of_an_export_do_not_bring_back_what_was_forgotten() {
     }
     assert_eq!(space.row::<u32>("SELECT count(*) FROM atoms WHERE text LIKE '%Porto%'"), 1);
 }
+
+#[test]
+fn what_a_crash_had_left_goes_with_what_is_forgotten() {
+    let mut space = space();
+    space.say(&format!("My locker code is {SECRET}, tell nobody."));
+    space.engine.backup("first", space.at).expect("backed up");
+    space.engine.export("all", space.at).expect("exported");
+    // As a crash leaves them between a file and its row, and before a file takes its name.
+    let left = ["refs/0123456789abcdef.md", "exports/all/space.jsonl.new", "backups/first/refs/0123456789abcdef.md", "persona.md.new"];
+    for path in left {
+        space.write(path, &format!("The locker has {SECRET}."));
+    }
+    space.write("lock/other.new", "{}");
+    let receipt = forget(&mut space, &words(SECRET));
+    assert_eq!((&receipt["ruined-copies"], &receipt["searched"]["found"]), (&json!(3), &json!(0)), "{receipt}");
+    assert_eq!(space.holding(SECRET), [""; 0]);
+    assert!(space.file("lock/other.new").is_some(), "a claim is no ruin");
+    assert_eq!(json(space.engine.restore("first", space.at))["messages"], 0);
+    space.write(left[0], &format!("The locker has {SECRET}."));
+    forget(&mut space, &words(SECRET));
+    assert_eq!(space.holding(SECRET), [""; 0], "even where no row tells of it");
+}

@@ -3,7 +3,12 @@
 use super::Note;
 use crate::contract::Result;
 use crate::disk::{self, Disk, DiskError};
-use crate::store::disk_failure;
+use crate::offload::reclaim;
+use crate::store::{Store, disk_failure};
+use crate::{backup, projections, space_lock};
+
+/// Folders that one search descends into.
+const MAX_DEPTH: usize = 8;
 
 /// Where exports lie.
 const EXPORTS: &str = "exports";
@@ -44,7 +49,32 @@ pub(super) fn exports(disk: &dyn Disk, note: &Note) -> Result<u64> {
     Ok(lines)
 }
 
-/// Removes copies that nobody can forget in: unfinished backups and damaged databases. Returns how many files went.
-pub(super) fn ruins(disk: &dyn Disk) -> Result<u64> {
-    Ok(crate::backup::remove_ruins(disk)? + crate::backup::remove_set_aside(disk)?)
+/// Removes copies that nobody can forget in: unfinished backups, damaged databases, texts of tool results without a row, and
+/// files that were to take another's place when a crash came. Returns how many files went.
+pub(super) fn ruins(store: &Store) -> Result<u64> {
+    let disk = store.disk();
+    let mut gone = backup::remove_ruins(disk)? + backup::remove_set_aside(disk)? + reclaim::remove_orphans(store, disk)?;
+    // Claims come and go while this space is open: another opener may be about to put one down.
+    for path in files(disk)?.iter().filter(|path| path.ends_with(disk::FRESH) && !path.starts_with(space_lock::DIRECTORY)) {
+        projections::remove(store, path)?;
+        gone += 1;
+    }
+    Ok(gone)
+}
+
+/// Returns the paths of all files of the data directory.
+pub(super) fn files(disk: &dyn Disk) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    let mut folders = vec![(String::new(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        for name in names(disk, &folder)? {
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            match path.strip_suffix('/') {
+                Some(sub) if depth < MAX_DEPTH => folders.push((sub.to_owned(), depth + 1)),
+                Some(_) => {}
+                None => files.push(path),
+            }
+        }
+    }
+    Ok(files)
 }

@@ -190,8 +190,8 @@ fn remove_mirrors(disk: &dyn Disk, slugs: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// Removes files of `refs/` that no row names; returns how many.
-fn remove_orphans(store: &Store, disk: &dyn Disk) -> Result<u64> {
+/// Removes files of `refs/` that no row names, which a crash between a file and its row leaves; returns how many.
+pub(crate) fn remove_orphans(store: &Store, disk: &dyn Disk) -> Result<u64> {
     if !disk.exists(refs::REFS_DIR).map_err(|error| disk_failure(refs::REFS_DIR, error))? {
         return Ok(0);
     }
@@ -207,6 +207,9 @@ fn remove_orphans(store: &Store, disk: &dyn Disk) -> Result<u64> {
             disk.remove(&file).map_err(|error| disk_failure(&file, error))?;
             orphans += 1;
         }
+    }
+    if orphans > 0 {
+        refs::sync_names(disk)?;
     }
     Ok(orphans)
 }
