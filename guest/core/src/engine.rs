@@ -167,7 +167,7 @@ impl Engine {
         if drill::is_tool(&invocation.name) {
             return self.offload(|desk| drill::call(desk, invocation));
         }
-        tools::call(self.store.db(), &self.store.index(), &self.settings, &mut self.allowance, invocation)
+        tools::call(&self.store, &self.settings, &mut self.allowance, invocation)
     }
 
     /// `work.tick`.
@@ -238,7 +238,7 @@ impl Engine {
 
     /// `memory.trace`.
     pub fn trace(&self, id: &str) -> Result<String> {
-        trace::trace(self.store.db(), &Calendar::new(&self.settings.timezone.0)?, id).map(|document| document.to_string())
+        trace::trace(self.store.db(), self.store.disk(), &Calendar::new(&self.settings.timezone.0)?, id).map(|document| document.to_string())
     }
 
     /// `memory.retry`.

@@ -5,7 +5,7 @@
 //!                 -> canvas (which node) -> mirror (files for people)
 //! assemble        -> message_shape -> assemble (groups, marks, placeholders) -> reduce (durable first)
 //! tick            -> filing (files of what one commit stored) -> reclaim
-//! tools           -> drill (canvas -> node -> entry -> ref -> bytes)
+//! tools           -> drill (canvas -> node -> entry -> ref -> bytes), trace (the same for `memory.trace`)
 //! ```
 
 pub mod message_shape;
@@ -32,3 +32,4 @@ pub mod model;
 pub mod drill;
 pub mod reclaim;
 pub mod reduce;
+pub mod trace;

@@ -12,8 +12,8 @@ mod rows;
 
 pub use block::Block;
 pub use rows::{
-    Author, Kind, NewPage, Page, PageId, Revision, Write, archive, by_uid, create, folder, grounds_at, live, load, persona, retire_bodies, revision, revisions,
-    save, scope_names, scopes_with_pages,
+    Author, Kind, NewPage, Page, PageId, Revision, Write, archive, by_uid, create, folder, grounds_at, live, load, named, persona, retire_bodies, revision,
+    revisions, save, scope_names, scopes_with_pages,
 };
 
 use sha2::{Digest, Sha256};

@@ -5,8 +5,10 @@ use crate::contract::{Answer, Failure, Invocation, Result, SearchRequest};
 use crate::index::Index;
 use crate::l0;
 use crate::l1::atom::{Atom, Kind};
+use crate::offload::trace::Asker;
 use crate::recall::{self, Query};
 use crate::settings::Settings;
+use crate::store::Store;
 use crate::trace;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -99,17 +101,17 @@ pub fn list() -> Value {
         },
         {
             "name": "memory_trace",
-            "description": "Shows the messages behind a memory, or what was remembered from a message. At most three memory calls a turn, all tools together.",
+            "description": "Shows the messages behind a memory, what was remembered from a message, or what a scene says and rests on. At most three memory calls a turn, all tools together.",
             "parameters": {
                 "type": "object", "required": ["id"],
-                "properties": {"id": {"type": "string", "description": "An id such as a_0123456789abcdef."}}
+                "properties": {"id": {"type": "string", "description": "An id such as a_0123456789abcdef, or a scene's path such as scenes/porto.md."}}
             }
         }
     ])
 }
 
 /// `tools.call`.
-pub fn call(db: &Connection, index: &Index, settings: &Settings, allowance: &mut Allowance, invocation: &Invocation) -> Result<Answer> {
+pub fn call(store: &Store, settings: &Settings, allowance: &mut Allowance, invocation: &Invocation) -> Result<Answer> {
     let name = ALIASES.iter().find(|(alias, _)| *alias == invocation.name).map_or(invocation.name.as_str(), |(_, name)| name);
     if !["memory_search", "conversation_search", "memory_trace"].contains(&name) {
         return Err(Failure::not_found(format!("there is no tool `{}`", invocation.name)));
@@ -123,10 +125,11 @@ pub fn call(db: &Connection, index: &Index, settings: &Settings, allowance: &mut
         return Ok(refusal("this turn has made its three memory calls; answer with what you have"));
     }
     let calendar = Calendar::new(&settings.timezone.0)?;
+    let (db, index) = (store.db(), &store.index());
     match name {
         "memory_search" => search_atoms(db, index, settings, &calendar, invocation, &arguments),
         "conversation_search" => search_messages(db, index, settings, &calendar, invocation, &arguments),
-        _ => trace_id(db, &calendar, invocation, &arguments),
+        _ => trace_id(store, &calendar, invocation, &arguments),
     }
 }
 
@@ -220,21 +223,37 @@ fn round(score: f64) -> Value {
     json!((score * 1e6).round() / 1e6)
 }
 
-fn trace_id(db: &Connection, calendar: &Calendar, invocation: &Invocation, arguments: &Value) -> Result<Answer> {
+fn trace_id(store: &Store, calendar: &Calendar, invocation: &Invocation, arguments: &Value) -> Result<Answer> {
     let Some(id) = text_of(arguments, "id") else { return Ok(refusal("`id` is missing")) };
     // What another scope holds is not there: a group must not read its owner's memory.
-    let traced = match l0::find_scope(db, &invocation.scope)? {
-        Some(scope) => trace::trace_within(db, calendar, scope, id),
+    let traced = match l0::find_scope(store.db(), &invocation.scope)? {
+        Some(row) => trace::trace_within(store.db(), store.disk(), calendar, Asker { row, scope: &invocation.scope }, id),
         None => Err(trace::unknown(id)),
     };
     match traced {
         Ok(document) => {
-            let text = serde_json::to_string_pretty(&document).expect("a document serializes");
+            let text = match document["layer"].as_str() {
+                Some("scene" | "persona") => page_text(&document),
+                _ => serde_json::to_string_pretty(&document).expect("a document serializes"),
+            };
             Ok(Answer { text, structured_json: document.to_string(), is_error: false })
         }
         Err(failure) if failure.code == crate::contract::FailureCode::NotFound => Ok(refusal(&failure.message)),
         Err(failure) => Err(failure),
     }
+}
+
+/// Returns a page to be read: each statement with the ids that it rests on. With all their messages, which a trace of
+/// those ids shows, it would fill the context.
+fn page_text(document: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut page = format!("{}, revision {} of {}, by {}:\n", text(&document["path"]), document["revision"], text(&document["at"]), text(&document["by"]));
+    for statement in document["statements"].as_array().into_iter().flatten() {
+        let atoms: Vec<String> = statement["rests-on"].as_array().into_iter().flatten().map(|atom| text(&atom["id"])).collect();
+        let grounds = if atoms.is_empty() { String::new() } else { format!(" [{}]", atoms.join(", ")) };
+        page.push_str(&format!("{}{grounds}\n", text(&statement["text"])));
+    }
+    page
 }
 
 /// `memory.search`: no allowance, both layers, all times.

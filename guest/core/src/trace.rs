@@ -2,15 +2,17 @@
 
 use crate::calendar::Calendar;
 use crate::contract::{Failure, Result};
-use crate::l0::{self, Message, MessageId, ScopeId};
+use crate::disk::Disk;
+use crate::l0::{self, Message, MessageId};
 use crate::l1::atom::{self, Atom, AtomId};
+use crate::offload::trace::{self as offload, Asker};
 use crate::pages::{self, block};
 use crate::store::failure;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 /// Returns what an id is, what it rests on and what rests on it.
-pub fn trace(db: &Connection, calendar: &Calendar, id: &str) -> Result<Value> {
+pub fn trace(db: &Connection, disk: &dyn Disk, calendar: &Calendar, id: &str) -> Result<Value> {
     if let Some(atom) = atom::by_uid(db, id)? {
         let mut document = atom_json(calendar, &atom);
         document["layer"] = "atom".into();
@@ -40,16 +42,23 @@ pub fn trace(db: &Connection, calendar: &Calendar, id: &str) -> Result<Value> {
     if let Some(document) = page(db, calendar, id)? {
         return Ok(document);
     }
-    Err(unknown(id))
+    if let Some(named) = pages::named(db, None, id)?
+        && let Some(document) = page(db, calendar, &named.uid)?
+    {
+        return Ok(document);
+    }
+    offload::trace(db, disk, calendar, None, id)?.ok_or_else(|| unknown(id))
 }
 
-/// Returns what [`trace`] does if the id belongs to a scope; `persona` is the scope's own.
-pub fn trace_within(db: &Connection, calendar: &Calendar, scope: ScopeId, id: &str) -> Result<Value> {
-    let (name, revision) = id.split_once('@').map_or((id, ""), |(name, _)| (name, &id[name.len()..]));
-    let uid = match name {
-        "persona" => pages::persona(db, scope)?.map_or_else(|| name.to_owned(), |page| page.uid),
-        _ => name.to_owned(),
+/// Returns what [`trace`] does if the id belongs to the scope of who asks; `persona` is the scope's own, scenes have
+/// their files' names too, and nodes are those of the session.
+pub fn trace_within(db: &Connection, disk: &dyn Disk, calendar: &Calendar, asker: Asker<'_>, id: &str) -> Result<Value> {
+    let scope = asker.row;
+    let (name, revision) = match pages::named(db, Some(scope), id)? {
+        Some(_) => (id, ""),
+        None => id.split_once('@').map_or((id, ""), |(name, _)| (name, &id[name.len()..])),
     };
+    let uid = pages::named(db, Some(scope), name)?.map_or_else(|| name.to_owned(), |page| page.uid);
     let is_within = db
         .prepare_cached(
             "SELECT 1 FROM atoms WHERE uid = ?1 AND scope = ?2 UNION ALL SELECT 1 FROM messages WHERE uid = ?1 AND scope = ?2
@@ -57,7 +66,10 @@ pub fn trace_within(db: &Connection, calendar: &Calendar, scope: ScopeId, id: &s
         )
         .and_then(|mut query| query.exists(params![uid, scope.0]))
         .map_err(failure)?;
-    if is_within { trace(db, calendar, &format!("{uid}{revision}")) } else { Err(unknown(id)) }
+    if is_within {
+        return trace(db, disk, calendar, &format!("{uid}{revision}"));
+    }
+    offload::trace(db, disk, calendar, Some(asker), id)?.ok_or_else(|| unknown(id))
 }
 
 /// Returns the failure for an id that nothing has.

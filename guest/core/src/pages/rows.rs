@@ -214,6 +214,19 @@ pub fn by_uid(db: &Connection, uid: &str) -> Result<Option<Page>> {
     Ok(select(db, "uid = ?1", [uid])?.pop())
 }
 
+/// Returns the page of a file, by its path as a prompt shows it; within a scope also by the file's name (`porto.md`,
+/// `porto`), and `persona` is the scope's own.
+pub fn named(db: &Connection, scope: Option<ScopeId>, name: &str) -> Result<Option<Page>> {
+    let Some(scope) = scope else {
+        return Ok(select(db, "path = ?1 AND archived_at IS NULL", [name])?.pop());
+    };
+    if matches!(name, "persona" | "persona.md") {
+        return persona(db, scope);
+    }
+    let is_it = |page: &Page| page.path == name || page.file() == name || page.file().strip_suffix(".md") == Some(name);
+    Ok(live(db, scope)?.into_iter().find(is_it))
+}
+
 /// Returns the scopes that have pages or folders, in order.
 pub fn scopes_with_pages(db: &Connection) -> Result<Vec<ScopeId>> {
     db.prepare_cached("SELECT scope FROM folders ORDER BY scope")

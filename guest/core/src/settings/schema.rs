@@ -89,7 +89,7 @@ mod tests {
             "integer" => value.as_u64().is_some_and(|number| number <= property["maximum"].as_u64().unwrap_or(u64::MAX)),
             "object" => value.is_object(),
             "array" => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
-            other => panic!("the type {other} is not known here"),
+            _ => false,
         };
         types.iter().any(is)
     }

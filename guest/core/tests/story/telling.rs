@@ -9,7 +9,8 @@
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use strata_core::contract::{
-    CaptureReport, EndEvent, Failure, Injection, Instant, Outcome, Outgoing, PromptEvent, Result, Scope, Selector, SessionEvent, ToolEvent, ToolReceipt,
+    Answer, CaptureReport, EndEvent, Failure, Injection, Instant, Invocation, Outcome, Outgoing, PromptEvent, Result, Scope, Selector, SessionEvent, ToolEvent,
+    ToolReceipt,
 };
 use strata_core::engine::{Engine, Models};
 use strata_core::store::Store;
@@ -178,6 +179,12 @@ impl Telling {
         result
     }
 
+    pub fn call_tool(&mut self, invocation: &Invocation) -> Result<Answer> {
+        let result = self.engine_mut().call_tool(invocation);
+        self.note("call", json!(invocation), outcome(&result, |answer| json!({"is-error": answer.is_error, "text": answer.text})));
+        result
+    }
+
     fn told(&mut self, call: &str, with: Value, result: Result<String>) -> Result<String> {
         let expect = outcome(&result, |text| if call == "diff" { json!(text) } else { document(text) });
         self.note(call, with, expect);
@@ -279,6 +286,7 @@ impl Drop for Telling {
             "forgetting" => "governance",
             "persona" => "l3",
             "scenes" => "l2",
+            "trace_ways" => "recall",
             other => other,
         };
         let llm = &self.models.llm;

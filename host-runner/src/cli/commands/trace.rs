@@ -14,9 +14,13 @@ use serde_json::Value;
 Examples:
   strata trace a_0123456789abcdef     a memory: the messages it rests on
   strata trace m_0123456789abcdef     a message: the memories built on it
-  strata trace persona                each statement and its grounds")]
+  strata trace persona                each statement and its grounds
+  strata trace scenes/porto.md        the same of a scene
+  strata trace 001-N1                 a node of a canvas: its calls
+  strata trace refs/0123456789abcdef.md
+                                      an offloaded text, and the calls that gave it")]
 pub(crate) struct Trace {
-    /// The id of a memory, a message, a scene, an entry; `persona` for the persona
+    /// The id of a memory, a message, a scene, an entry, a node or an offloaded text; `persona` for the persona
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -74,7 +78,8 @@ fn print_related(item: &Value, terminal: &Terminal) {
             terminal.line(format!("    {}  {}", terminal::id().apply_to(id), terminal::faint().apply_to(words)));
         }
     } else if text("text").is_empty() {
-        let marks = format!("{} · {}", text("layer"), text("path"));
+        let place = if text("path").is_empty() { text("call") } else { text("path") };
+        let marks = format!("{} · {place}", text("layer"));
         terminal.line(format!("{}  {}", terminal::id().apply_to(text("id")), terminal::faint().apply_to(marks)));
     } else {
         browse::row(&without_relations(item), terminal);
