@@ -89,6 +89,15 @@ impl Origin {
         }
     }
 
+    /// Returns whose words a message's text is.
+    pub fn of_role(role: &str) -> Self {
+        match role {
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            _ => Self::Tool,
+        }
+    }
+
     /// Returns whether the user stands behind the words.
     pub fn is_the_users(self) -> bool {
         self >= Self::Rules

@@ -73,7 +73,7 @@ fn one(input: &Input, proposal: &Proposal) -> Result<NewAtom, &'static str> {
         return Err("too-long");
     }
     let sources = grounded(input, proposal)?;
-    let origin = sources.iter().map(|(message, _)| origin(&message.role)).max().expect("grounded sources are not empty");
+    let origin = sources.iter().map(|(message, _)| Origin::of_role(&message.role)).max().expect("grounded sources are not empty");
     if kind != Kind::Episodic && !origin.is_the_users() {
         return Err("not-said-by-user");
     }
@@ -92,15 +92,6 @@ fn one(input: &Input, proposal: &Proposal) -> Result<NewAtom, &'static str> {
         event_end,
         evidence: sources.into_iter().map(|(message, quote)| Evidence { message: message.id.0, quote }).collect(),
     })
-}
-
-/// Returns whose words a message's text is.
-fn origin(role: &str) -> Origin {
-    match role {
-        "user" => Origin::User,
-        "assistant" => Origin::Assistant,
-        _ => Origin::Tool,
-    }
 }
 
 /// Returns the sources that exist and really hold what is quoted from them.

@@ -91,14 +91,18 @@ impl L1Line {
         })
     }
 
-    /// Returns the import record. Nobody wrote down when a superseded atom was superseded: its own last change stands for it.
+    /// Returns the import record. Its messages tell whose words it is: TencentDB Agent Memory distills what assistants and tools
+    /// say too. Nobody wrote down when a superseded atom was superseded: its own last change stands for it.
     pub(super) fn record(&self, messages: &[String], superseded: bool) -> Value {
         let mut record = serde_json::json!({
             "record": "atom", "id": self.id, "kind": self.kind, "text": self.text, "priority": self.priority, "scene": self.scene,
-            "messages": messages, "origin": if messages.is_empty() { "imported" } else { "user" },
+            "messages": messages,
             "created-at": self.created_at, "updated-at": self.updated_at.or(self.created_at),
             "event-start": self.event.0, "event-end": self.event.1, "metadata": self.metadata,
         });
+        if messages.is_empty() {
+            record["origin"] = "imported".into();
+        }
         if !self.session.is_empty() {
             record["session"] = self.session.clone().into();
         }

@@ -47,6 +47,7 @@ fn a_v1_directory_comes_whole_and_the_report_is_exact() {
     let atoms = of(&found.records, "atom");
     assert_eq!(atoms[0]["priority"], 85, "the database has the newer state");
     assert_eq!(atoms[0]["messages"], json!(["msg_1"]), "the JSONL has the evidence");
+    assert!(atoms[0]["origin"].is_null(), "its messages tell whose words it is");
     assert_eq!((atoms[1]["id"].as_str(), atoms[1]["kind"].as_str()), (Some("m_0"), Some("episodic")));
     assert_eq!(atoms[1]["believed-to"], 1_780_279_860_000_u64, "superseded");
     assert_eq!(atoms[1]["event-start"], 1_777_593_600_000_u64);
