@@ -39,6 +39,8 @@ const FAILED_TICK_MS = 60_000;
 export class Engine {
   /** What each handle brings, in the order of opening; the newest that has a model serves. @type {Set<Provider>} */
   #providers = new Set();
+  /** Models whose dimensions are asked for. @type {Map<Provider, AbortController>} */
+  #learning = new Map();
   /** @type {Map<string, AbortController>} */
   #requests = new Map();
   /** @type {NodeJS.Timeout | undefined} */
@@ -108,6 +110,7 @@ export class Engine {
     this.#closing = true;
     clearTimeout(this.#timer);
     this.#abortAll('the memory is closed');
+    for (const over of this.#learning.values()) over.abort();
     try {
       await this.supervisor.close();
     } finally {
@@ -119,17 +122,20 @@ export class Engine {
   addProvider(provider) {
     this.#providers.add(provider);
     const { embedding } = provider;
-    if (embedding && !embedding.model) {
-      embedding.learn(AbortSignal.timeout(EMBED_TIMEOUT_MS)).then(
-        () => this.#tick(),
-        (error) => this.#log('warn', `the embedding model does not answer; recall works without it: ${reasonOf(error)}`),
-      );
-    }
+    if (!embedding || embedding.model) return;
+    const over = new AbortController();
+    this.#learning.set(provider, over);
+    const failed = (/** @type {unknown} */ error) => this.#log('warn', `the embedding model does not answer; recall works without it: ${reasonOf(error)}`);
+    void embedding.learn(over.signal, failed).then(() => {
+      this.#learning.delete(provider);
+      if (!over.signal.aborted) this.#tick();
+    });
   }
 
   /** @param {Provider} provider */
   removeProvider(provider) {
     this.#providers.delete(provider);
+    this.#learning.get(provider)?.abort();
   }
 
   /** The embedding model that serves, once its dimensions are known. */

@@ -1,5 +1,6 @@
-/** The host's models: a function, or an OpenAI-compatible HTTP service. Nothing is retried here. */
+/** The host's models: a function, or an OpenAI-compatible HTTP service. A request is not retried here: the engine asks again. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { invalid } from './errors.js';
 
 /** The longest reason of a failure that is handed to the engine. */
@@ -8,6 +9,9 @@ const MAX_REASON = 500;
 const DEFAULT_BATCH = 64;
 /** An embedding request has no timeout of its own in the contract. */
 export const EMBED_TIMEOUT_MS = 60_000;
+/** The first pause after a model did not tell its dimensions; it doubles up to the longest, as the engine's do. */
+const FIRST_PAUSE_MS = 30_000;
+const LONGEST_PAUSE_MS = 3_600_000;
 
 /**
  * @typedef {import('../dist/contract.js').Request} LlmRequest
@@ -22,7 +26,7 @@ export const EMBED_TIMEOUT_MS = 60_000;
  *   returns one vector for each text, in order
  * @typedef {{url: string, model: string, key?: string, dimensions?: number, batch?: number}} EmbedService
  * @typedef {EmbedFunction | {embed: EmbedFunction, model?: string, dimensions?: number, batch?: number} | EmbedService} EmbedOption
- *   without `dimensions` the model is asked once, in the background
+ *   without `dimensions` the model is asked for them in the background, later and later until it answers
  */
 
 /** A language model that answers requests. */
@@ -63,14 +67,34 @@ export class EmbeddingModel {
   }
 
   /**
-   * Learns the dimensions by embedding one word, if they were not told. A failure leaves the model unknown.
-   * @param {AbortSignal} signal
+   * Learns the dimensions by embedding one word, if they were not told; asks again later and later until the model answers.
+   * @param {AbortSignal} over ends it: nobody needs the model any more
+   * @param {(error: unknown) => void} failed is told of each failure
+   * @param {(ms: number, over: AbortSignal) => Promise<void>} wait pauses; rejects if `over` is aborted
    */
-  async learn(signal) {
-    if (this.model) return;
-    const [vector] = await this.embed(['memory'], signal);
-    if (vector?.length > 0) this.model = { name: this.name, dimensions: vector.length, batch: this.batch };
+  async learn(over, failed, wait = pause) {
+    for (let ms = FIRST_PAUSE_MS; !this.model && !over.aborted; ms = Math.min(2 * ms, LONGEST_PAUSE_MS)) {
+      try {
+        const [vector] = await this.embed(['memory'], AbortSignal.any([over, AbortSignal.timeout(EMBED_TIMEOUT_MS)]));
+        if (!(vector?.length > 0)) throw new Error('the embedding model returned no vector');
+        this.model = { name: this.name, dimensions: vector.length, batch: this.batch };
+      } catch (error) {
+        if (over.aborted) return;
+        failed(error);
+        await wait(ms, over).catch(() => {}); // The loop looks whether it is over.
+      }
+    }
   }
+}
+
+/**
+ * Waits, without keeping the process alive.
+ * @param {number} ms
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+function pause(ms, signal) {
+  return sleep(ms, undefined, { ref: false, signal });
 }
 
 /**

@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { openMemory } from '../src/index.js';
+import { EmbeddingModel } from '../src/models.js';
 import { temporaryDirectory } from './temporary.js';
 
 const TURN = { messages: [{ role: 'user', content: 'I have lived in Oslo since May.' }, { role: 'assistant', content: 'How nice.' }] };
@@ -224,6 +225,25 @@ test('an embedding service without dimensions is asked once for them', async () 
   await learned.promise;
   assert.deepEqual(seen[0], { path: '/v1/embeddings', input: ['memory'] });
   await memory.close();
+});
+
+test('an embedding service that is down at the start is asked again later and later, until it answers or is not needed', async () => {
+  let down = 9;
+  const model = new EmbeddingModel(async () => {
+    if (down-- > 1) throw new Error('refused');
+    return down === 0 ? [[]] : [[1, 2, 3]];
+  });
+  const [failures, pauses] = [[], []];
+  await model.learn(new AbortController().signal, (error) => failures.push(error.message), async (ms) => void pauses.push(ms / 1000));
+  assert.deepEqual(pauses, [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
+  assert.deepEqual(failures.slice(-2), ['refused', 'the embedding model returned no vector']);
+  assert.deepEqual(model.model, { name: 'host', dimensions: 3, batch: 64 });
+
+  const over = new AbortController();
+  const other = new EmbeddingModel(async () => assert.fail('refused'));
+  const learning = other.learn(over.signal, () => over.abort());
+  await learning;
+  assert.equal(other.model, undefined);
 });
 
 test('the newest handle that has a model serves; its leaving gives the place back', async () => {
