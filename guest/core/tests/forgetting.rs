@@ -5,7 +5,7 @@ mod space;
 
 use serde_json::{Value, json};
 use space::{SECOND, Space, answer, create, scope};
-use strata_core::contract::{EndEvent, Message, Scope, Selector};
+use strata_core::contract::{EndEvent, Message, Scope, Selector, ToolEvent};
 use strata_core::disk;
 
 const SECRET: &str = "zanzibar4711";
@@ -183,4 +183,42 @@ fn what_a_crash_had_left_goes_with_what_is_forgotten() {
     space.write(left[0], &format!("The locker has {SECRET}."));
     forget(&mut space, &words(SECRET));
     assert_eq!(space.holding(SECRET), [""; 0], "even where no row tells of it");
+}
+
+#[test]
+fn ids_do_not_switch_the_other_conditions_off() {
+    let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    let atom = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("Moving", "Moved to Porto.", &atom)])));
+    let tool = ToolEvent {
+        scope: scope(),
+        tool_call_id: "call-1".into(),
+        tool_name: "exec".into(),
+        output: "a line of the result\n".repeat(300),
+        at: space.at,
+        ..ToolEvent::default()
+    };
+    space.engine.after_tool_call(&tool).expect("stored");
+    let (message, said_at): (String, u64) = (space.row("SELECT uid FROM messages"), space::START + SECOND);
+    let (page, entry): (String, String) = (space.row("SELECT uid FROM pages WHERE kind = 'scene'"), space.row("SELECT uid FROM offload_entries"));
+    let other = |ids: &String| Selector { ids: vec![ids.clone()], ..Selector::default() };
+    for id in [&message, &atom, &page, &entry] {
+        for which in [
+            Selector { user: Some("somebody else".into()), ..other(id) },
+            Selector { session: Some("another".into()), ..other(id) },
+            Selector { until: Some(said_at - 1), ..other(id) },
+        ] {
+            assert_eq!(forget(&mut space, &which)["removed"], json!({}), "{which:?}");
+        }
+        let which = Selector { user: Some("default".into()), since: Some(said_at), ..other(id) };
+        assert_ne!(json(space.engine.forget(&which, false, space.at))["would-remove"], json!({}), "{which:?}");
+    }
+    for id in [&message, &atom, &page] {
+        let which = Selector { query: Some("lisbon".into()), ..other(id) };
+        assert_eq!(forget(&mut space, &which)["removed"], json!({}), "{which:?}");
+        let which = Selector { query: Some("porto".into()), ..other(id) };
+        assert_ne!(json(space.engine.forget(&which, false, space.at))["would-remove"], json!({}), "{which:?}");
+    }
+    assert!(space.engine.forget(&Selector { query: Some("line".into()), ..other(&entry) }, true, space.at).is_err(), "refused, not ignored");
 }

@@ -4,7 +4,7 @@
 //! ref whose content tells goes, whoever points at it.
 
 use super::cascade::{Cascade, execute, list};
-use super::select::{Doomed, has_terms};
+use super::select::{Doomed, has_terms, times};
 use crate::contract::{Result, Selector};
 use crate::disk::Disk;
 use crate::l0::SessionId;
@@ -31,16 +31,42 @@ pub(super) fn select(db: &Connection, which: &Selector, doomed: &mut Doomed, in_
         }
         doomed.other.insert(id);
     }
-    let by_time = which.since.is_some() || which.until.is_some();
-    if by_time && which.query.is_none() {
-        let clamp = |at: Option<u64>, otherwise: i64| at.map_or(otherwise, |at| i64::try_from(at).unwrap_or(i64::MAX));
+    let (since, until) = times(which);
+    if !which.ids.is_empty() {
+        return limit(db, which, doomed);
+    }
+    if (which.since.is_some() || which.until.is_some()) && which.query.is_none() {
         let entries: Vec<String> = list(
             db,
             "SELECT uid FROM offload_entries JOIN sessions ON sessions.id = session JOIN scopes ON scopes.id = sessions.scope
               WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR user = ?2) AND at BETWEEN ?3 AND ?4 AND summary <> '[forgotten]'",
-            params![which.session, which.user, clamp(which.since, i64::MIN), clamp(which.until, i64::MAX)],
+            params![which.session, which.user, since, until],
         )?;
         doomed.other.extend(entries);
+    }
+    Ok(())
+}
+
+/// Leaves the entries and refs that ids name only where the other members of the selector mean them too. A ref is meant if all
+/// that point at it are.
+fn limit(db: &Connection, which: &Selector, doomed: &mut Doomed) -> Result<()> {
+    const MEANT: &str = "(?2 IS NULL OR name = ?2) AND (?3 IS NULL OR user = ?3) AND at BETWEEN ?4 AND ?5";
+    if which.query.is_some() && !doomed.other.is_empty() {
+        return Err(crate::Failure::invalid("entries and refs are named by their ids or found by a query, not both"));
+    }
+    let (since, until) = times(which);
+    let entries = format!("SELECT 1 FROM offload_entries JOIN sessions ON sessions.id = session JOIN scopes ON scopes.id = scope WHERE uid = ?1 AND {MEANT}");
+    let refs = format!(
+        "SELECT min({MEANT}) FROM offload_uses JOIN sessions ON sessions.id = session JOIN scopes ON scopes.id = scope WHERE path = ?1 HAVING count(*) > 0"
+    );
+    for id in std::mem::take(&mut doomed.other) {
+        let values = params![id, which.session, which.user, since, until];
+        if which.session.is_none() && which.user.is_none() && since == i64::MIN && until == i64::MAX
+            || !list::<i64>(db, &entries, values)?.is_empty()
+            || list::<i64>(db, &refs, values)? == [1]
+        {
+            doomed.other.insert(id);
+        }
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::contract::{Failure, Result, Selector};
 use crate::pages;
 use crate::store::failure;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeSet;
 
 /// What is to go, by row; the cascade adds what rests on it.
@@ -44,8 +44,9 @@ pub(super) fn select(db: &Connection, which: &Selector) -> Result<Doomed> {
     if which.ids.is_empty() && !filtered {
         return Err(Failure::invalid("a selector that limits nothing would forget everything; name ids, a query, a session, a user or a time"));
     }
-    if !which.ids.is_empty() {
-        return by_ids(db, which);
+    let named = by_ids(db, which)?;
+    if !which.ids.is_empty() && !filtered {
+        return Ok(named);
     }
     let terms = which.query.as_deref().map(terms).unwrap_or_default();
     if which.query.is_some() && terms.is_empty() {
@@ -62,6 +63,9 @@ pub(super) fn select(db: &Connection, which: &Selector) -> Result<Doomed> {
             doomed.atoms.insert(id);
         }
     })?;
+    if !which.ids.is_empty() {
+        return limited(db, which, &terms, named, &doomed);
+    }
     let by_time = which.since.is_some() || which.until.is_some();
     if terms.is_empty() && !by_time {
         doomed.sessions = sessions(db, which)?;
@@ -72,11 +76,41 @@ pub(super) fn select(db: &Connection, which: &Selector) -> Result<Doomed> {
     Ok(doomed)
 }
 
+/// Returns what ids name of what the other members of a selector mean. `fitting` holds the messages and atoms that those mean;
+/// entries and refs are limited with the offload.
+fn limited(db: &Connection, which: &Selector, terms: &[String], mut named: Doomed, fitting: &Doomed) -> Result<Doomed> {
+    named.messages.retain(|row| fitting.messages.contains(row));
+    named.atoms.retain(|row| fitting.atoms.contains(row));
+    let mut limited = Doomed { messages: named.messages, atoms: named.atoms, other: named.other, ..Doomed::default() };
+    for page in named.pages {
+        if revision_fits(db, which, terms, page, pages::load(db, pages::PageId(page))?.number)? {
+            limited.pages.insert(page);
+        }
+    }
+    for (page, number) in named.revisions {
+        if revision_fits(db, which, terms, page, number)? {
+            limited.revisions.insert((page, number));
+        }
+    }
+    Ok(limited)
+}
+
+/// Returns whether a revision is one that the other members of a selector mean. A page belongs to no session.
+fn revision_fits(db: &Connection, which: &Selector, terms: &[String], page: i64, number: u32) -> Result<bool> {
+    let (since, until) = times(which);
+    let sql = "SELECT body || ' ' || summary FROM pages JOIN revisions ON page = pages.id JOIN scopes ON scopes.id = scope
+                WHERE pages.id = ?1 AND number = ?2 AND ?3 IS NULL AND (?4 IS NULL OR user = ?4) AND at BETWEEN ?5 AND ?6";
+    let text: Option<String> = db
+        .prepare_cached(sql)
+        .and_then(|mut query| query.query_row(rusqlite::params![page, number, which.session, which.user, since, until], |row| row.get(0)).optional())
+        .map_err(failure)?;
+    Ok(text.is_some_and(|text| terms.is_empty() || has_terms(&text, terms)))
+}
+
 fn by_ids(db: &Connection, which: &Selector) -> Result<Doomed> {
     let mut doomed = Doomed::default();
     for id in &which.ids {
         let row = |sql: &str| -> Result<Option<i64>> {
-            use rusqlite::OptionalExtension;
             db.prepare_cached(sql).and_then(|mut query| query.query_row([id], |row| row.get(0)).optional()).map_err(failure)
         };
         if let Some(message) = row("SELECT id FROM messages WHERE uid = ?1")? {
@@ -109,7 +143,7 @@ fn revision(db: &Connection, id: &str) -> Result<Option<(i64, u32)>> {
 
 const SCOPED: &str = "(?1 IS NULL OR sessions.name = ?1) AND (?2 IS NULL OR scopes.user = ?2)";
 
-fn times(which: &Selector) -> (i64, i64) {
+pub(super) fn times(which: &Selector) -> (i64, i64) {
     let clamp = |at: Option<u64>, otherwise: i64| at.map_or(otherwise, |at| i64::try_from(at).unwrap_or(i64::MAX));
     (clamp(which.since, i64::MIN), clamp(which.until, i64::MAX))
 }
