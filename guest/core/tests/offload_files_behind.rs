@@ -109,3 +109,23 @@ fn a_log_that_somebody_removed_is_written_again() {
     assert_eq!(lines_of_log(dir.path()), 2);
     assert_eq!(behind(&engine), 0);
 }
+
+#[test]
+fn a_log_that_could_not_be_removed_goes_later_when_its_session_was_reclaimed() {
+    const DAY: u64 = 24 * 60 * 60 * 1_000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let disk: Rc<dyn Disk> = Rc::new(StdDisk::new(dir.path()));
+    let (mut engine, _) = Engine::open(disk, r#"{"offload": {"retentionDays": 3}}"#, Models::default(), START).expect("opens");
+    let stored = result(&mut engine, 0);
+    let log = std::fs::read_dir(dir.path().join("offload")).expect("a folder").next().expect("a log").expect("an entry").path();
+    std::fs::remove_file(&log).expect("removed");
+    std::fs::create_dir_all(log.join("in the way")).expect("an obstacle");
+    engine.tick(START + 4 * DAY, Models::default()).expect("a tick goes on");
+    assert!(!dir.path().join(&stored).exists(), "its text goes all the same");
+    assert_eq!(behind(&engine), 1);
+    std::fs::remove_dir_all(&log).expect("the obstacle goes");
+    std::fs::write(&log, "an old line").expect("the log is back");
+    engine.tick(START + 4 * DAY + 1, Models::default()).expect("ticks");
+    assert!(!log.exists());
+    assert_eq!(behind(&engine), 0);
+}

@@ -22,7 +22,7 @@ fn ask(space: &mut Space, scope: Scope, id: &str) -> Answer {
 }
 
 fn trace(space: &Space, id: &str) -> Value {
-    serde_json::from_str(&space.engine.trace(id).unwrap_or_else(|refused| panic!("{id}: {refused}"))).expect("a document")
+    serde_json::from_str(&space.engine.trace(id).expect(id)).expect("a document")
 }
 
 fn listing(space: &mut Space, scope: Scope, call: &str) -> (String, String) {

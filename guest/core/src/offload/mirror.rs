@@ -96,13 +96,20 @@ pub fn append(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, first: usize) -
 /// `tasks`.
 pub fn follow(desk: &mut Desk<'_>, id: SessionId, scope: &Scope, first: usize, tasks: &BTreeSet<u32>) {
     let outcome = append(desk, id, scope, first).and_then(|()| canvases(desk, id, scope, tasks));
-    note(desk, id, outcome);
+    note(desk, &[id], outcome);
+}
+
+/// Removes the files of sessions whose rows are gone.
+pub fn discard(desk: &mut Desk<'_>, ids: &[SessionId]) {
+    let slugs = ids.iter().filter_map(|id| scope_of(desk.store.db(), *id).map(|scope| scope.map(|scope| slug(&scope))).transpose()).collect::<Result<_>>();
+    let outcome = slugs.and_then(|slugs| remove(desk.store.disk(), &slugs));
+    note(desk, ids, outcome);
 }
 
 /// Writes the log and the running canvas of a session anew, after a model's answer.
 pub fn redraw(desk: &mut Desk<'_>, id: SessionId) {
     let outcome = rewrite(desk, id, false);
-    note(desk, id, outcome);
+    note(desk, &[id], outcome);
 }
 
 /// Writes the files of the sessions that are behind.
@@ -113,7 +120,7 @@ pub fn catch_up(desk: &mut Desk<'_>) {
             desk.sessions.behind.remove(&id);
             Ok(())
         });
-        note(desk, id, outcome);
+        note(desk, &[id], outcome);
     }
 }
 
@@ -128,30 +135,51 @@ fn behind_key(id: SessionId) -> String {
     format!("{BEHIND}{}", id.0)
 }
 
-/// Notes a session as behind if its files were refused. Where the note is refused too, it holds until the space is closed.
-fn note(desk: &mut Desk<'_>, id: SessionId, outcome: Result<()>) {
+/// Notes sessions as behind if their files were refused. Where the note is refused too, it holds until the space is closed.
+fn note(desk: &mut Desk<'_>, ids: &[SessionId], outcome: Result<()>) {
     let Err(refused) = outcome else { return };
     desk.sessions.refusals.push(refused.message);
-    if desk.sessions.behind.insert(id) {
-        let noted = desk.store.write(|tx| tx.execute("INSERT OR REPLACE INTO space (key, value) VALUES (?1, '')", [behind_key(id)]).map_err(failure));
-        if let Err(refused) = noted {
-            desk.sessions.refusals.push(format!("and it could not be noted: {}", refused.message));
-        }
+    let fresh: Vec<SessionId> = ids.iter().copied().filter(|id| desk.sessions.behind.insert(*id)).collect();
+    if fresh.is_empty() {
+        return;
+    }
+    let noted = desk.store.write(|tx| {
+        let mut insert = tx.prepare_cached("INSERT OR REPLACE INTO space (key, value) VALUES (?1, '')").map_err(failure)?;
+        fresh.iter().try_for_each(|id| insert.execute([behind_key(*id)]).map(|_| ()).map_err(failure))
+    });
+    if let Err(refused) = noted {
+        desk.sessions.refusals.push(format!("and it could not be noted: {}", refused.message));
     }
 }
 
-/// Writes the log and the running canvas of a session anew, or `all` canvases. A session that is gone has no files.
+/// Writes the log and the running canvas of a session anew, or `all` canvases. A session without entries loses
+/// its files.
 fn rewrite(desk: &mut Desk<'_>, id: SessionId, all: bool) -> Result<()> {
     let Some(scope) = scope_of(desk.store.db(), id)? else { return Ok(()) };
     let session = desk.sessions.get(desk.store.db(), id)?;
     if session.ledger.entries().is_empty() {
-        return Ok(());
+        return remove(desk.store.disk(), &BTreeSet::from([slug(&scope)]));
     }
     session.mirrored = Some(MUST_REWRITE);
     let current = session.board.current;
     let tasks = session.board.tasks.iter().map(|task| task.number).filter(|number| all || *number == current).collect();
     append(desk, id, &scope, 0)?;
     canvases(desk, id, &scope, &tasks)
+}
+
+fn remove(disk: &dyn Disk, slugs: &BTreeSet<String>) -> Result<()> {
+    for (folder, prefix) in [(LOG_DIR, "offload-"), (CANVAS_DIR, "")] {
+        if slugs.is_empty() || !disk.exists(folder).map_err(|error| disk_failure(folder, error))? {
+            continue;
+        }
+        for name in disk.list(folder).map_err(|error| disk_failure(folder, error))? {
+            if slugs.iter().any(|slug| name.starts_with(&format!("{prefix}{slug}"))) {
+                let path = format!("{folder}/{name}");
+                disk.remove(&path).map_err(|error| disk_failure(&path, error))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the scope of a session that exists.

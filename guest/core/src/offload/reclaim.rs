@@ -69,25 +69,19 @@ pub fn reclaim(desk: &mut Desk<'_>, settings: &Offload, now: Instant) -> Result<
     let disk = desk.store.shared_disk();
     let mut report = Report::default();
     let mut gone: Vec<String> = Vec::new();
-    let mut slugs: BTreeSet<String> = BTreeSet::new();
     let taken = desk.store.write(|tx| {
         let taken = take(tx, settings, now, &mut gone, &mut report)?;
-        for id in &taken {
-            if let Some(scope) = mirror::scope_of(tx, *id)? {
-                slugs.insert(mirror::slug(&scope));
-            }
-        }
         let document = report.document(now).to_string();
         tx.execute("INSERT OR REPLACE INTO space (key, value) VALUES (?1, ?2)", params![REPORT_KEY, document]).map_err(failure)?;
         Ok(taken)
     })?;
-    for id in taken {
-        desk.sessions.drop_cached(id);
+    for id in &taken {
+        desk.sessions.drop_cached(*id);
     }
+    mirror::discard(desk, &taken);
     for path in &gone {
         refs::remove(disk.as_ref(), path)?;
     }
-    remove_mirrors(disk.as_ref(), &slugs)?;
     report.orphans = remove_orphans(desk.store, disk.as_ref())?;
     Ok(report)
 }
@@ -172,21 +166,6 @@ fn remove_rows(tx: &Transaction<'_>, id: SessionId, gone: &mut Vec<String>, repo
         gone.push(path);
     }
     report.sessions += 1;
-    Ok(())
-}
-
-fn remove_mirrors(disk: &dyn Disk, slugs: &BTreeSet<String>) -> Result<()> {
-    for (folder, prefix) in [(mirror::LOG_DIR, "offload-"), (mirror::CANVAS_DIR, "")] {
-        if slugs.is_empty() || !disk.exists(folder).map_err(|error| disk_failure(folder, error))? {
-            continue;
-        }
-        for name in disk.list(folder).map_err(|error| disk_failure(folder, error))? {
-            if slugs.iter().any(|slug| name.starts_with(&format!("{prefix}{slug}"))) {
-                let path = format!("{folder}/{name}");
-                disk.remove(&path).map_err(|error| disk_failure(&path, error))?;
-            }
-        }
-    }
     Ok(())
 }
 
