@@ -94,6 +94,20 @@ fn each_end_has_its_number() {
 }
 
 #[test]
+fn the_user_of_the_configuration_alone_is_no_condition_for_forgetting() {
+    let place = folder();
+    let (data, file, config) = (place.path().join("memory"), place.path().join("chat.jsonl"), place.path().join("config.toml"));
+    fs::write(&file, CHAT).expect("writable");
+    fs::write(&config, "user = \"kim\"\n").expect("writable");
+    let config = config.to_str().expect("UTF-8");
+    json(&data, &["import", file.to_str().expect("UTF-8"), "--config", config]);
+    assert_eq!(strata(&data, &["forget", "--yes", "--config", config]).status.code(), Some(2), "everything of kim's must be meant");
+    assert_eq!(json(&data, &["status", "--config", config]).1["messages"].as_u64(), Some(2));
+    assert_eq!(strata(&data, &["forget", "--yes", "--user", "kim", "--config", config]).status.code(), Some(0));
+    assert_eq!(json(&data, &["status", "--config", config]).1["messages"].as_u64(), Some(0));
+}
+
+#[test]
 fn a_second_opener_is_told_who_is_in() {
     let place = folder();
     let data = place.path().join("memory");

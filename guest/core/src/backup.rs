@@ -421,14 +421,14 @@ pub(crate) fn forget_in(
     disk: &Rc<dyn Disk>,
     name: &str,
     which: &Selector,
-    terms: &[String],
+    query: &forget::Query,
     calendar: &crate::calendar::Calendar,
     at: Instant,
 ) -> Result<bool> {
     let before = read_manifest(disk.as_ref(), name)?;
     let root = format!("{FOLDER}/{name}");
     let mut store = Store::open(folder(disk, name))?;
-    let changed = forget::forget_in_copy(&mut store, calendar, which, terms, at)?;
+    let changed = forget::forget_in_copy(&mut store, calendar, which, query, at)?;
     let (messages, atoms) = check(&store)?;
     store.close()?;
     // Written whether or not rows went: the file of the database is another one now, or a crash came between it and its

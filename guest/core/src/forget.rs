@@ -22,6 +22,7 @@ use crate::store::{Store, failure};
 use cascade::Cascade;
 use needles::Needles;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
+pub(crate) use select::Query;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -46,6 +47,8 @@ struct Note {
     uids: BTreeSet<String>,
     needles: Needles,
     terms: Vec<String>,
+    /// Whose texts the terms are looked for in, if not in all.
+    user: Option<String>,
     refs: BTreeSet<String>,
     redraw: BTreeSet<i64>,
     slugs: BTreeSet<String>,
@@ -89,6 +92,7 @@ impl Engine {
                 uids: cascade.uids.clone(),
                 needles: cascade.needles.clone(),
                 terms: doomed.terms.clone(),
+                user: which.user.clone(),
                 refs: files.refs,
                 redraw: files.redraw,
                 slugs: files.slugs,
@@ -259,13 +263,13 @@ fn legitimate(store: &Store, disk: &dyn Disk, found: &mut Found) -> Result<u64> 
 }
 
 /// Forgets in a copy of the space: rows, refs and free pages. Returns whether anything was there.
-pub(crate) fn forget_in_copy(store: &mut Store, calendar: &Calendar, which: &Selector, terms: &[String], at: Instant) -> Result<bool> {
+pub(crate) fn forget_in_copy(store: &mut Store, calendar: &Calendar, which: &Selector, query: &Query, at: Instant) -> Result<bool> {
     let disk = store.shared_disk();
     let mut files = offload::Files::default();
     let changed = store.write(|tx| {
         let mut doomed = select::select(tx, which)?;
         offload::select(tx, which, &mut doomed, true)?;
-        doomed.terms = terms.to_vec();
+        doomed.look_for(tx, query.clone())?;
         let mut cascade = cascade::run(tx, calendar, &doomed, at)?;
         files = offload::rows(tx, disk.as_ref(), &doomed, &mut cascade)?;
         // A copy has no files to remove, only their names.

@@ -222,3 +222,39 @@ fn ids_do_not_switch_the_other_conditions_off() {
     }
     assert!(space.engine.forget(&Selector { query: Some("line".into()), ..other(&entry) }, true, space.at).is_err(), "refused, not ignored");
 }
+
+#[test]
+fn a_query_of_one_user_reaches_their_tool_results_and_pages_and_no_others() {
+    let mut space = Space::new(true, json!({"pipeline": {"everyNConversations": 1, "l2MinIntervalSeconds": 0}}));
+    let atom = space.learn("I moved to Porto in May.", "episodic", "Porto");
+    let (id, _) = space.scenes(10 * SECOND);
+    space.complete(&id, &answer(json!([create("Moving", &format!("Moved to Porto, to house {SECRET}."), &atom)])));
+    let tool = |user: &str, own: &str| ToolEvent {
+        scope: Scope { user: user.into(), ..scope() },
+        tool_call_id: format!("call-{user}-{}", own.len()),
+        tool_name: "exec".into(),
+        output: format!("{}{SECRET} {own}\n{}", "a line of the result\n".repeat(200), "another line\n".repeat(200)),
+        at: space.at,
+        ..ToolEvent::default()
+    };
+    for event in [tool("", "of the first"), tool("kim", "of the second, kim"), tool("", "of both"), tool("kim", "of both")] {
+        space.engine.after_tool_call(&event).expect("stored");
+    }
+    space.tick(SECOND);
+    let holding = |space: &Space| space.holding(SECRET).into_iter().filter(|path| path.starts_with("refs/")).count();
+    assert_eq!(holding(&space), 3);
+    assert!(space.file("scenes/Moving.md").expect("a scene").contains(SECRET));
+    let receipt = forget(&mut space, &Selector { user: Some("default".into()), ..words(SECRET) });
+    assert_eq!(receipt["removed"]["refs"], 1, "what kim's session points at too is kim's: {receipt}");
+    assert!(space.file("scenes/Moving.md").is_none_or(|scene| !scene.contains(SECRET)));
+    assert_eq!(holding(&space), 2);
+    let kim: u32 = space.row(
+        "SELECT count(*) FROM offload_entries JOIN sessions ON sessions.id = session JOIN scopes ON scopes.id = scope
+          WHERE user = 'kim' AND summary = '[forgotten]'",
+    );
+    assert_eq!(kim, 0);
+    forget(&mut space, &Selector { user: Some("kim".into()), ..words(SECRET) });
+    assert_eq!(holding(&space), 1, "and what both point at goes when nobody is named");
+    forget(&mut space, &words(SECRET));
+    assert_eq!(space.holding(SECRET), [""; 0]);
+}

@@ -24,8 +24,8 @@ pub(crate) struct Options {
     /// Print no progress and no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Whose memory: the person
-    #[arg(long, global = true, value_name = "NAME", env = "STRATA_USER", hide_env_values = true)]
+    /// Whose memory: the person [env: STRATA_USER]
+    #[arg(long, global = true, value_name = "NAME")]
     pub user: Option<String>,
     /// Whose memory: the agent
     #[arg(long, global = true, value_name = "NAME", env = "STRATA_AGENT")]
@@ -88,6 +88,8 @@ pub(crate) struct Settings {
     pub data_named: bool,
     /// Whose memory.
     pub scope: Scope,
+    /// The command line named the person, so that even forgetting all of theirs is meant.
+    pub user_named: bool,
     /// The zone of times that name none.
     pub zone: TimeZone,
     /// The engine's settings, and the models.
@@ -113,14 +115,16 @@ impl Options {
         }
         let from_environment = std::env::var_os("STRATA_DATA").filter(|path| !path.is_empty()).map(PathBuf::from);
         let data = self.data.clone().or(from_environment).or(file.data);
+        let user = self.user.clone().or_else(|| std::env::var("STRATA_USER").ok().filter(|user| !user.is_empty()));
         let config = self.models(Config { settings: engine, llm: file.llm, embedding: file.embedding })?;
         let part = |flag: &Option<String>, file: Option<String>| flag.clone().or(file).unwrap_or_default();
         Ok(Settings {
             data_named: self.data.is_some(),
+            user_named: self.user.is_some(),
             data: expanded(data.unwrap_or_else(|| "~/.strata".into()))?,
             scope: Scope {
                 team: part(&self.team, file.team),
-                user: part(&self.user, file.user),
+                user: part(&user, file.user),
                 agent: part(&self.agent, file.agent),
                 session: self.session.clone().unwrap_or_default(),
             },

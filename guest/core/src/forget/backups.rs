@@ -3,7 +3,7 @@
 //! What is still to be forgotten in such a backup is noted in `space` by its name, as ids. It is tried again at every
 //! opening, forgetting and restore, until the backup can be opened or is gone.
 
-use super::Note;
+use super::{Note, Query};
 use crate::backup;
 use crate::calendar::Calendar;
 use crate::contract::{Instant, Result, Selector};
@@ -45,8 +45,9 @@ pub(super) struct Unsearched {
 pub(super) fn forget_in_all(disk: &Rc<dyn Disk>, calendar: &Calendar, note: &Note) -> Result<(u64, Vec<Unsearched>)> {
     let (mut changed, mut unsearched) = (0, Vec::new());
     let which = pending(note).selector();
+    let query = Query { terms: note.terms.clone(), user: note.user.clone() };
     for name in backup::names(disk.as_ref())? {
-        match backup::forget_in(disk, &name, &which, &note.terms, calendar, note.at) {
+        match backup::forget_in(disk, &name, &which, &query, calendar, note.at) {
             Ok(held) => changed += u64::from(held),
             Err(reason) => unsearched.push(Unsearched { name, reason }),
         }
@@ -109,7 +110,7 @@ impl Engine {
         let mut left = Vec::new();
         for (name, pending) in waiting {
             // What the words of a query alone found is not noted: a note holds no text.
-            if there.contains(&name) && backup::forget_in(&disk, &name, &pending.selector(), &[], &self.calendar, pending.at).is_err() {
+            if there.contains(&name) && backup::forget_in(&disk, &name, &pending.selector(), &Query::default(), &self.calendar, pending.at).is_err() {
                 left.push(name);
             } else {
                 drop_note(&mut self.store, &name)?;

@@ -120,7 +120,8 @@ fn collect(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade) -> Resu
             cascade.needles.add_made(&quote);
         }
     }
-    for term in doomed.terms.iter().filter(|term| term.len() >= 4) {
+    // Words of one user may stay in texts of another.
+    for term in doomed.terms.iter().filter(|term| term.len() >= 4 && doomed.owners.is_none()) {
         cascade.needles.add(term);
     }
     Ok(())
@@ -162,15 +163,19 @@ fn ledger(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, at: Inst
     }
     let ids: Vec<i64> = list(tx, "SELECT id FROM requests WHERE state <> 'forgotten' ORDER BY id", [])?;
     for id in ids {
-        let (body, answer, reason, state, batch): (String, String, String, String, i64) = tx
-            .prepare_cached("SELECT body, coalesce(answer, ''), reason, state, batch FROM requests WHERE id = ?1")
-            .and_then(|mut query| query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))))
+        let (body, answer, reason, state, batch, scope): (String, String, String, String, i64, i64) = tx
+            .prepare_cached(
+                "SELECT body, coalesce(answer, ''), requests.reason, requests.state, batch, scope FROM requests JOIN batches ON batches.id = batch
+                  WHERE requests.id = ?1",
+            )
+            .and_then(|mut query| query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))))
             .map_err(failure)?;
         let prompt = serde_json::from_str::<Value>(&body)
             .ok()
             .and_then(|body| body.get("prompt").and_then(Value::as_str).map(str::to_owned))
             .unwrap_or_else(|| body.clone());
-        let hit = related.contains(&batch) || [prompt.as_str(), answer.as_str(), reason.as_str()].iter().any(|text| holds(text, doomed, cascade));
+        let hit =
+            related.contains(&batch) || [prompt.as_str(), answer.as_str(), reason.as_str()].iter().any(|text| holds(text, doomed.terms_in(scope), cascade));
         if !hit {
             continue;
         }
@@ -183,18 +188,18 @@ fn ledger(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, at: Inst
     }
     let drafts: Vec<i64> = list(tx, "SELECT id FROM batches WHERE draft <> '' OR reason <> '' ORDER BY id", [])?;
     for id in drafts {
-        let (draft, reason): (String, String) = tx
-            .prepare_cached("SELECT draft, reason FROM batches WHERE id = ?1")
-            .and_then(|mut query| query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))))
+        let (draft, reason, scope): (String, String, i64) = tx
+            .prepare_cached("SELECT draft, reason, scope FROM batches WHERE id = ?1")
+            .and_then(|mut query| query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))))
             .map_err(failure)?;
-        if holds(&draft, doomed, cascade) {
+        if holds(&draft, doomed.terms_in(scope), cascade) {
             cascade.count("drafts", 1);
             // A batch that is not done starts over from its rows; one that is done cannot be derived again, and its results
             // are taken as given.
             execute(tx, "UPDATE batches SET draft = '', stage = CASE state WHEN 'done' THEN stage ELSE '' END WHERE id = ?1", [id])?;
             take_as_given(tx, id)?;
         }
-        if holds(&reason, doomed, cascade) {
+        if holds(&reason, doomed.terms_in(scope), cascade) {
             execute(tx, "UPDATE batches SET reason = 'forgotten' WHERE id = ?1", [id])?;
         }
     }
@@ -234,8 +239,9 @@ fn take_as_given(tx: &Transaction<'_>, batch: i64) -> Result<()> {
     execute(tx, sql, [batch]).map(|_| ())
 }
 
-fn holds(text: &str, doomed: &Doomed, cascade: &Cascade) -> bool {
-    !text.is_empty() && (has_terms(text, &doomed.terms) || cascade.needles.found_in(text.as_bytes()) || super::names(text, &cascade.uids))
+/// Returns whether a text tells of what is forgotten: by the words of a query, by texts or by ids.
+pub(super) fn holds(text: &str, terms: &[String], cascade: &Cascade) -> bool {
+    !text.is_empty() && (has_terms(text, terms) || cascade.needles.found_in(text.as_bytes()) || super::names(text, &cascade.uids))
 }
 
 /// Returns the first atom that stays in the line of those that replaced a doomed one.

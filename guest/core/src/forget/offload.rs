@@ -3,8 +3,8 @@
 //! An entry that tells goes blank but keeps its place, because contexts and canvases count by it. A
 //! ref whose content tells goes, whoever points at it.
 
-use super::cascade::{Cascade, execute, list};
-use super::select::{Doomed, has_terms, times};
+use super::cascade::{Cascade, execute, holds, list};
+use super::select::{Doomed, times};
 use crate::contract::{Result, Selector};
 use crate::disk::Disk;
 use crate::l0::SessionId;
@@ -119,8 +119,20 @@ fn whole_sessions(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade, 
     Ok(())
 }
 
-fn tells(text: &str, doomed: &Doomed, cascade: &Cascade) -> bool {
-    has_terms(text, &doomed.terms) || cascade.needles.found_in(text.as_bytes()) || super::names(text, &cascade.uids)
+/// Returns the words that must not be left in the offload of a session.
+fn terms_of<'d>(db: &Connection, doomed: &'d Doomed, session: i64) -> Result<&'d [String]> {
+    let scopes: Vec<i64> = list(db, "SELECT scope FROM sessions WHERE id = ?1", [session])?;
+    Ok(scopes.first().map_or(&[][..], |scope| doomed.terms_in(*scope)))
+}
+
+/// Returns the words that must not be left in a ref. What sessions of others point at, too, is theirs.
+fn terms_of_ref<'d>(db: &Connection, doomed: &'d Doomed, path: &str) -> Result<&'d [String]> {
+    if doomed.owners.is_none() {
+        return Ok(&doomed.terms);
+    }
+    let scopes: Vec<i64> = list(db, "SELECT DISTINCT scope FROM offload_uses JOIN sessions ON sessions.id = session WHERE path = ?1", [path])?;
+    let own = !scopes.is_empty() && scopes.iter().all(|scope| !doomed.terms_in(*scope).is_empty());
+    Ok(if own { &doomed.terms } else { &[] })
 }
 
 fn telling_refs(tx: &Transaction<'_>, disk: &dyn Disk, doomed: &Doomed, cascade: &mut Cascade, files: &mut Files) -> Result<()> {
@@ -134,7 +146,7 @@ fn telling_refs(tx: &Transaction<'_>, disk: &dyn Disk, doomed: &Doomed, cascade:
         let Ok(content) = rows::read_text(tx, disk, &path) else { continue };
         if files.refs.contains(&path) {
             cascade.needles.add_made(&content);
-        } else if tells(&content, doomed, cascade) {
+        } else if holds(&content, terms_of_ref(tx, doomed, &path)?, cascade) {
             files.refs.insert(path);
         }
     }
@@ -154,7 +166,7 @@ fn telling_entries(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade,
         let named =
             doomed.other.iter().any(|other| list::<i64>(tx, "SELECT id FROM offload_entries WHERE uid = ?1", [other]).is_ok_and(|ids| ids.contains(&id)));
         let pointed = files.refs.contains(&result) || arguments.as_ref().is_some_and(|path| files.refs.contains(path));
-        if !named && !pointed && !tells(&text, doomed, cascade) {
+        if !named && !pointed && !holds(&text, terms_of(tx, doomed, session)?, cascade) {
             continue;
         }
         cascade.count(
@@ -176,7 +188,7 @@ fn telling_drawings(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade
     for session in list::<i64>(tx, "SELECT session FROM offload_boards ORDER BY session", [])? {
         for text in list::<String>(tx, "SELECT board FROM offload_boards WHERE session = ?1", [session])? {
             let Ok(mut board) = serde_json::from_str::<Value>(&text) else { continue };
-            if blank(&mut board, doomed, cascade) {
+            if blank(&mut board, terms_of(tx, doomed, session)?, cascade) {
                 execute(tx, "UPDATE offload_boards SET board = ?2 WHERE session = ?1", params![session, board.to_string()])?;
                 files.redraw.insert(session);
                 cascade.count("canvases", 1);
@@ -188,7 +200,7 @@ fn telling_drawings(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade
         .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect())
         .map_err(failure)?;
     for (session, node, text) in nodes {
-        if tells(&text, doomed, cascade) {
+        if holds(&text, terms_of(tx, doomed, session)?, cascade) {
             execute(tx, "DELETE FROM offload_nodes WHERE session = ?1 AND node_id = ?2", params![session, node])?;
             files.redraw.insert(session);
         }
@@ -198,7 +210,7 @@ fn telling_drawings(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade
         .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
         .map_err(failure)?;
     for (session, text) in contexts {
-        if tells(&text, doomed, cascade) {
+        if holds(&text, terms_of(tx, doomed, session)?, cascade) {
             files.redraw.insert(session);
         }
     }
@@ -206,14 +218,14 @@ fn telling_drawings(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade
 }
 
 /// Blanks the strings of a JSON value that tell; returns whether there were any.
-fn blank(value: &mut Value, doomed: &Doomed, cascade: &Cascade) -> bool {
+fn blank(value: &mut Value, terms: &[String], cascade: &Cascade) -> bool {
     match value {
-        Value::String(text) if tells(text, doomed, cascade) => {
+        Value::String(text) if holds(text, terms, cascade) => {
             *text = BLANK.into();
             true
         }
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| blank(item, doomed, cascade) | any),
-        Value::Object(members) => members.values_mut().fold(false, |any, member| blank(member, doomed, cascade) | any),
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| blank(item, terms, cascade) | any),
+        Value::Object(members) => members.values_mut().fold(false, |any, member| blank(member, terms, cascade) | any),
         _ => false,
     }
 }

@@ -17,10 +17,40 @@ pub(super) struct Doomed {
     pub revisions: BTreeSet<(i64, u32)>,
     /// Offload entries, canvases and refs, by public id or path.
     pub other: BTreeSet<String>,
-    /// Words that must not be left in any text.
+    /// Words that must not be left together in any text.
     pub terms: Vec<String>,
+    /// Scopes whose texts the words must not be left in; all if there is none.
+    pub owners: Option<BTreeSet<i64>>,
     /// Sessions whose offload goes whole.
     pub sessions: BTreeSet<i64>,
+}
+
+/// The words of a query, and the user whose texts it means if it names one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query {
+    pub terms: Vec<String>,
+    pub user: Option<String>,
+}
+
+impl Doomed {
+    /// Looks for the words of a query, too, in texts that are neither messages nor atoms.
+    pub(super) fn look_for(&mut self, db: &Connection, query: Query) -> Result<()> {
+        self.owners = match query.user {
+            Some(user) => Some(
+                db.prepare_cached("SELECT id FROM scopes WHERE user = ?1")
+                    .and_then(|mut scopes| scopes.query_map([user], |row| row.get(0))?.collect())
+                    .map_err(failure)?,
+            ),
+            None => None,
+        };
+        self.terms = query.terms;
+        Ok(())
+    }
+
+    /// Returns the words that must not be left in the texts of a scope.
+    pub(super) fn terms_in(&self, scope: i64) -> &[String] {
+        if self.owners.as_ref().is_none_or(|owners| owners.contains(&scope)) { &self.terms } else { &[] }
+    }
 }
 
 /// Returns the lower-case terms of a query.
@@ -70,8 +100,8 @@ pub(super) fn select(db: &Connection, which: &Selector) -> Result<Doomed> {
     if terms.is_empty() && !by_time {
         doomed.sessions = sessions(db, which)?;
     }
-    if which.session.is_none() && which.user.is_none() && !by_time {
-        doomed.terms = terms;
+    if which.session.is_none() && !by_time {
+        doomed.look_for(db, Query { terms, user: which.user.clone() })?;
     }
     Ok(doomed)
 }

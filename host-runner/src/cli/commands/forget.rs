@@ -54,7 +54,8 @@ impl Forget {
             since: time("--since", &self.since)?,
             until: time("--until", &self.until)?,
         };
-        if which == Selector::default() {
+        // Whose memory the environment or the configuration names is no condition: it holds for every command.
+        if (Selector { user: which.user.clone().filter(|_| settings.user_named), ..which.clone() }) == Selector::default() {
             return Err(Usage("what shall be forgotten? Name --id, --query, --session, --user, --since or --until".into()).into());
         }
         let space = open::look(settings)?;

@@ -12,15 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Takes what is doomed out of every page.
 pub(super) fn rewrite_all(tx: &Transaction<'_>, doomed: &Doomed, cascade: &mut Cascade) -> Result<()> {
-    let words = Words { terms: doomed.terms.clone(), atoms: uids(tx, "atoms", &doomed.atoms)?, text: doomed_words(tx, doomed)? };
+    let mut words = Words { terms: Vec::new(), atoms: uids(tx, "atoms", &doomed.atoms)?, text: doomed_words(tx, doomed)? };
     let all: Vec<i64> = list(tx, "SELECT id FROM pages ORDER BY id", [])?;
     for id in all {
+        let page = pages::load(tx, PageId(id))?;
         if doomed.pages.contains(&id) {
-            let page = pages::load(tx, PageId(id))?;
             remove_page(tx, &page, cascade)?;
             continue;
         }
-        page(tx, PageId(id), &words, cascade)?;
+        words.terms = doomed.terms_in(page.scope.0).to_vec();
+        rewrite_page(tx, &page, &words, cascade)?;
     }
     for &(page, number) in &doomed.revisions {
         cascade.count("revisions", execute(tx, "DELETE FROM revisions WHERE page = ?1 AND number = ?2", params![page, number])?);
@@ -70,9 +71,9 @@ impl Words {
 }
 
 /// Takes the doomed blocks out of every revision of a page.
-fn page(tx: &Transaction<'_>, id: PageId, words: &Words, cascade: &mut Cascade) -> Result<()> {
+fn rewrite_page(tx: &Transaction<'_>, page: &Page, words: &Words, cascade: &mut Cascade) -> Result<()> {
+    let id = page.id;
     let mut touched = 0;
-    let page = pages::load(tx, id)?;
     // Blocks may have lost their comments to a human; `grounds` still knows.
     let mut unmarked: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
     let mut query = tx.prepare_cached("SELECT revision, place, atom FROM grounds WHERE page = ?1").map_err(failure)?;
@@ -110,14 +111,14 @@ fn page(tx: &Transaction<'_>, id: PageId, words: &Words, cascade: &mut Cascade) 
     cascade.uids.insert(page.uid.clone());
     let current = bodies.iter().find(|(number, _, _)| *number == page.number).map(|(_, blocks, _)| blocks.clone()).unwrap_or_default();
     if current.iter().all(Block::is_heading) {
-        return remove_page(tx, &page, cascade);
+        return remove_page(tx, page, cascade);
     }
     cascade.count("revisions-rewritten", touched);
     let telling_words = distinctive(words, &current);
     for ((number, blocks, _), revision) in bodies.iter().zip(&revisions) {
         rewrite(tx, id, *number, blocks, revision, words, &telling_words)?;
     }
-    rename(tx, &page, &telling_words, words, cascade)?;
+    rename(tx, page, &telling_words, words, cascade)?;
     execute(
         tx,
         "UPDATE projections SET stale = 1 WHERE page = ?1 OR page IN (SELECT id FROM pages WHERE scope = ?2 AND kind = 'persona')",
