@@ -264,6 +264,13 @@ fn calls_that_are_not_worth_a_context_do_not_bring_back_what_was_shortened() {
     assert!(modes.contains(&(false, false)) && modes.contains(&(true, true)), "{modes:?}");
 }
 
+/// Seed 825934: a fold was planned and not worth its context; the short forms that were written instead pressed harder, and
+/// were folded when the list was sent again.
+#[test]
+fn what_is_written_in_the_place_of_a_fold_comes_back_as_it_is() {
+    assert_eq!(check(825_934), Ok(true));
+}
+
 #[test]
 fn every_reduced_list_keeps_what_must_stay() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);

@@ -111,6 +111,29 @@ pub struct Reduced {
 /// Folded calls stand on the context message. As long as all that was saved would not pay for the smallest one, there is
 /// none, and calls stay in their short forms. What was saved only grows with the list, so nothing folded comes back.
 pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, freeze: &mut dyn FnMut(&[Entry], u64) -> String) -> Reduced {
+    let (mut reduced, mut is_short_of_a_fold) = reduce(messages, ledger, policy, freeze);
+    // Where a fold under pressure was not worth its context message, what was written instead may press harder than what
+    // was planned: it is reduced as a list that is sent again would be.
+    for _ in 0..ROUNDS_MAX {
+        if !is_short_of_a_fold || reduced.mode <= Mode::Mild {
+            break;
+        }
+        let mut gauge = Gauge::default();
+        let Some(written) = reduced.messages.iter().map(|message| gauge.measure(message)).collect::<Option<Vec<_>>>() else { break };
+        let (again, goes_on) = reduce(&written, ledger, policy, freeze);
+        if again.tokens_after >= reduced.tokens_after {
+            break;
+        }
+        let mut needs = reduced.needs;
+        needs.extend(again.needs.into_iter().filter(|need| !needs.contains(need)).collect::<Vec<_>>());
+        reduced = Reduced { tokens_before: reduced.tokens_before, needs, ..again };
+        is_short_of_a_fold = goes_on;
+    }
+    reduced
+}
+
+/// Reduces once; says also whether something was shortened that the plan had folded.
+fn reduce(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, freeze: &mut dyn FnMut(&[Entry], u64) -> String) -> (Reduced, bool) {
     let told: Vec<Rc<Measured>> = messages.iter().filter(|message| !is_context(message)).cloned().collect();
     let earlier = messages.iter().rev().find(|message| is_context(message));
     let canvas_tokens = policy.share(policy.canvas_ratio).min(CONTEXT_TOKENS_MAX);
@@ -122,10 +145,11 @@ pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, fre
         Some(covered) if room > CONTEXT_TOKENS_MIN => freeze(&ledger.entries()[..=covered as usize], room),
         _ => String::new(),
     };
+    let is_short_of_a_fold = text.is_empty() && out.covered.is_some();
     if !text.is_empty() {
         out.put_context(&text);
     } else {
-        if out.covered.is_some() {
+        if is_short_of_a_fold {
             out = Output::write(&told, &plan, ledger, false);
         }
         if let Some(earlier) = earlier {
@@ -134,17 +158,18 @@ pub fn assemble(messages: &[Rc<Measured>], ledger: &Ledger, policy: &Policy, fre
         }
     }
     if !out.changed {
-        return untouched(messages, policy);
+        return (untouched(messages, policy), false);
     }
     let over = out.tokens + policy.overhead_tokens > policy.window_tokens;
-    Reduced {
+    let reduced = Reduced {
         messages: out.messages,
         tokens_before,
         tokens_after: out.tokens,
         mode: plan.mode,
         reason: if over { OVER_WORDS.to_owned() } else { String::new() },
         needs: out.needs,
-    }
+    };
+    (reduced, is_short_of_a_fold)
 }
 
 /// The list as it is written.
@@ -245,6 +270,9 @@ fn newest_entry(message: &Measured, ledger: &Ledger) -> Option<u32> {
     });
     entries.map(|entry| entry.ordinal).max()
 }
+
+/// Times that a list is reduced again where a fold was not worth its context message; each makes it smaller.
+const ROUNDS_MAX: usize = 3;
 
 /// Room kept for the context message: a canvas of 4,000 characters, names, and how to read them.
 const CONTEXT_TOKENS_MAX: u64 = 2_200;
