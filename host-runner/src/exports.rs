@@ -150,7 +150,7 @@ where
     let missing = || wasmtime::Error::msg(format!("the component does not export strata:memory/{interface}@0.1.0 {name}"));
     let found = instance.get_export_index(&mut *store, None, &format!("strata:memory/{interface}@0.1.0")).ok_or_else(missing)?;
     let found = instance.get_export_index(&mut *store, Some(&found), name).ok_or_else(missing)?;
-    instance.get_typed_func(&mut *store, &found)
+    instance.get_typed_func(&mut *store, found)
 }
 
 /// Takes the argument with the contract's name for `name`; an absent one is as the record's default.

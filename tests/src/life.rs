@@ -149,7 +149,10 @@ impl Life {
 
     fn models(&self) -> Models {
         // Every third life has no model, and is distilled by rules.
-        Models { llm: Abilities { available: self.seed % 3 != 0, model: "scripted".into(), json_schema: self.seed % 2 == 0 }, embedding: None }
+        Models {
+            llm: Abilities { available: !self.seed.is_multiple_of(3), model: "scripted".into(), json_schema: self.seed.is_multiple_of(2) },
+            embedding: None,
+        }
     }
 
     fn try_open(&self) -> Result<Engine, Failure> {

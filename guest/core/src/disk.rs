@@ -55,6 +55,7 @@ pub enum OpenMode {
 }
 
 /// An open file. Dropping it closes it.
+#[allow(clippy::len_without_is_empty)] // Nobody asks.
 pub trait DiskFile: Debug {
     /// Reads at `offset` into `buffer`; returns the bytes read, fewer than asked only at the end.
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> DiskResult<usize>;

@@ -262,7 +262,7 @@ impl Sum {
     /// Returns the sum at length one.
     fn unit(&self) -> [f32; DIMENSIONS] {
         let mut vector = [0.0; DIMENSIONS];
-        for (pair, (even, odd)) in vector.chunks_exact_mut(2).zip(self.even.iter().zip(&self.odd)) {
+        for (pair, (even, odd)) in vector.as_chunks_mut::<2>().0.iter_mut().zip(self.even.iter().zip(&self.odd)) {
             pair[0] = *even;
             pair[1] = *odd;
         }

@@ -165,11 +165,18 @@ impl Import<'_> {
     fn line(&mut self, number: usize, line: &str) -> Result<()> {
         let record = match serde_json::from_str::<Value>(line) {
             Ok(Value::Object(record)) => record,
-            Ok(_) => return Ok(self.error(number, "a record is a JSON object")),
-            Err(error) => return Ok(self.error(number, &format!("not JSON: {error}"))),
+            Ok(_) => {
+                self.error(number, "a record is a JSON object");
+                return Ok(());
+            }
+            Err(error) => {
+                self.error(number, &format!("not JSON: {error}"));
+                return Ok(());
+            }
         };
         if let Some(key) = bad_time(&record) {
-            return Ok(self.error(number, &format!("`{key}` is no time: milliseconds since 1970, up to the end of the year 9999")));
+            self.error(number, &format!("`{key}` is no time: milliseconds since 1970, up to the end of the year 9999"));
+            return Ok(());
         }
         let scope = self.scope_of(&record);
         let outcome = match text(&record, "record") {

@@ -334,12 +334,15 @@ impl Loaded {
     }
 }
 
+/// A block of a segment, where in it a term's list is, and the documents of the segment.
+type SealedList = (Rc<Vec<u8>>, Range<usize>, Range<u32>);
+
 /// Where a term's documents are listed.
 #[derive(Debug)]
 pub struct TermLists {
     /// The term.
     pub term: Term,
-    sealed: Vec<(Rc<Vec<u8>>, Range<usize>, Range<u32>)>,
+    sealed: Vec<SealedList>,
     /// How many documents hold it.
     pub documents: u32,
 }

@@ -103,7 +103,7 @@ fn hash(lines: &BTreeMap<String, String>) -> String {
 /// Copies rows of a table as they are, but for columns that `cleared` names.
 fn copy(from: &Connection, to: &Transaction<'_>, table: &str, condition: &str, cleared: &[&str]) -> Result<usize> {
     let mut query = from.prepare(&format!("SELECT * FROM {table} WHERE {condition}")).map_err(failure)?;
-    let names: Vec<String> = query.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = query.column_names().map(str::to_owned).collect();
     let marks = vec!["?"; names.len()].join(", ");
     let mut insert = to.prepare(&format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({marks})", names.join(", "))).map_err(failure)?;
     let mut rows = query.query([]).map_err(failure)?;

@@ -27,7 +27,7 @@ pub fn quantize(vector: &[f32], codes: &mut [i8]) -> f32 {
 #[inline]
 pub fn dot<const LENGTH: usize>(one: &[u8; LENGTH], other: &[i8; LENGTH]) -> i32 {
     use core::arch::wasm32::{i16x8_load_extend_i8x8, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane, i32x4_shuffle, i32x4_splat};
-    const { assert!(LENGTH % 16 == 0) };
+    const { assert!(LENGTH.is_multiple_of(16)) };
     let (mut low, mut high) = (i32x4_splat(0), i32x4_splat(0));
     let mut at = 0;
     while at < LENGTH {

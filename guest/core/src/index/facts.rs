@@ -34,7 +34,7 @@ impl Facts {
         let mut bytes = [0; SIZE];
         bytes[..8].copy_from_slice(&self.row.to_le_bytes());
         let numbers = [self.session, self.scope, self.minute, self.length, self.voice, if self.machine { MACHINE } else { 0 }];
-        for (place, number) in bytes[8..].chunks_exact_mut(4).zip(numbers) {
+        for (place, number) in bytes[8..].as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
         bytes

@@ -40,7 +40,7 @@ impl Loaded {
         while let Some(row) = rows.next().map_err(failure)? {
             let id: i64 = row.get(0).map_err(failure)?;
             let directory = row.get_ref(3).and_then(|value| Ok(value.as_blob()?)).map_err(failure)?;
-            let directory = directory.chunks_exact(8).map(|hash| u64::from_le_bytes(hash.try_into().expect("eight bytes were taken"))).collect();
+            let directory = directory.as_chunks().0.iter().map(|hash| u64::from_le_bytes(*hash)).collect();
             sealed = row.get(2).map_err(failure)?;
             self.segments.push(Segment { id, first: row.get(1).map_err(failure)?, last: sealed, directory });
         }
@@ -73,10 +73,12 @@ impl Loaded {
 
     /// Reads the documents of a segment that come next, in pieces: a blob as a whole would be as much memory again.
     fn read_next(&mut self, db: &Connection, id: i64) -> Result<()> {
-        each_piece(db, id, "facts", facts::SIZE, |piece| piece.chunks_exact(facts::SIZE).for_each(|facts| self.push_facts(Facts::from_bytes(facts))))?;
+        each_piece(db, id, "facts", facts::SIZE, |piece| {
+            piece.as_chunks::<{ facts::SIZE }>().0.iter().for_each(|facts| self.push_facts(Facts::from_bytes(facts)))
+        })?;
         each_piece(db, id, "vectors", VECTOR_BYTES, |piece| {
             // A damaged segment has vectors of no document.
-            piece.chunks_exact(VECTOR_BYTES).take(self.rows.len() - self.scales.len()).for_each(|vector| self.push_vector(vector));
+            piece.as_chunks::<VECTOR_BYTES>().0.iter().take(self.rows.len() - self.scales.len()).for_each(|vector| self.push_vector(vector));
         })?;
         (self.scales.len()..self.rows.len()).for_each(|_| self.push_vector(&[]));
         Ok(())
@@ -88,7 +90,7 @@ impl Loaded {
             .and_then(|mut query| {
                 query.query_row([id], |row| {
                     let (facts, vectors) = (row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
-                    for (place, (facts, vector)) in facts.chunks_exact(facts::SIZE).zip(vectors.chunks_exact(VECTOR_BYTES)).enumerate() {
+                    for (place, (facts, vector)) in facts.as_chunks::<{ facts::SIZE }>().0.iter().zip(vectors.as_chunks::<VECTOR_BYTES>().0).enumerate() {
                         self.put(first + place, Facts::from_bytes(facts), vector);
                     }
                     Ok(())

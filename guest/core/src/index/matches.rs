@@ -161,7 +161,7 @@ impl Matches {
                     *at += 1;
                 }
             }
-            for (stride, sums) in sums.chunks_exact_mut(STRIDE).enumerate() {
+            for (stride, sums) in sums.as_chunks_mut::<STRIDE>().0.iter_mut().enumerate() {
                 let least = best.least;
                 // Without a branch for each, so that it is done with SIMD.
                 if sums.iter().fold(false, |any, sum| any | (*sum > least)) {

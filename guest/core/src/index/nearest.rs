@@ -113,7 +113,7 @@ mod tests {
         for every in [1, 3, 500] {
             let (mut held, mut all) = (0, 0);
             for query in vectors.iter().step_by(SMALL / 8) {
-                let passes = |doc: u32| doc % every == 0;
+                let passes = |doc: u32| doc.is_multiple_of(every);
                 let exact = |doc: u32| vectors[doc as usize].iter().zip(query).map(|(one, other)| one * other).sum::<f32>();
                 let mut nearest: Vec<Scored> = (0..vectors.len() as u32).filter(|doc| passes(*doc)).map(|doc| (doc, exact(doc))).collect();
                 nearest.sort_by(super::super::matches::better);

@@ -254,7 +254,7 @@ impl Entry {
 
 /// Calls `take` with each term of a tail document and its count.
 pub(super) fn each_count(terms: &[u8], mut take: impl FnMut(Term, u16)) {
-    for pair in terms.chunks_exact(10) {
+    for pair in terms.as_chunks::<10>().0 {
         take(Term(u64::from_le_bytes(pair[..8].try_into().expect("eight bytes were taken"))), u16::from_le_bytes([pair[8], pair[9]]));
     }
 }

@@ -42,9 +42,8 @@ pub fn elements(json: &str, resume: usize) -> Option<Vec<Range<usize>>> {
 /// Returns how many bytes two texts have in common at their beginning.
 pub fn common_bytes(one: &[u8], other: &[u8]) -> usize {
     const STRIDE: usize = 16;
-    let strides = one.chunks_exact(STRIDE).zip(other.chunks_exact(STRIDE));
-    let word = |bytes: &[u8]| u128::from_le_bytes(bytes.try_into().expect("a stride has sixteen bytes"));
-    let whole = strides.take_while(|(a, b)| word(a) == word(b)).count() * STRIDE;
+    let strides = one.as_chunks::<STRIDE>().0.iter().zip(other.as_chunks::<STRIDE>().0);
+    let whole = strides.take_while(|(a, b)| u128::from_le_bytes(**a) == u128::from_le_bytes(**b)).count() * STRIDE;
     whole + one[whole..].iter().zip(&other[whole..]).take_while(|(a, b)| a == b).count()
 }
 

@@ -184,14 +184,14 @@ pub fn fingerprint(text: &str) -> u64 {
     const K: u64 = 0x9E37_79B9_7F4A_7C15;
     let bytes = text.as_bytes();
     let mut hash = (bytes.len() as u64).wrapping_mul(K) ^ 0x51_7C_C1_B7_27_22_0A_95;
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = u64::from_le_bytes(chunk.try_into().expect("chunks_exact gives eight bytes"));
+    let (words, rest) = bytes.as_chunks();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
         let product = u128::from(hash ^ word) * u128::from(K);
         hash = (product as u64) ^ ((product >> 64) as u64);
     }
     let mut last = [0_u8; 8];
-    last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+    last[..rest.len()].copy_from_slice(rest);
     let product = u128::from(hash ^ u64::from_le_bytes(last)) * u128::from(K);
     let folded = (product as u64) ^ ((product >> 64) as u64);
     folded ^ (folded >> 32)

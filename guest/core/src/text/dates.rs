@@ -198,6 +198,7 @@ fn civil(days: i64) -> (i64, u32, u32) {
 mod tests {
     use super::*;
 
+    #[allow(clippy::type_complexity)]
     fn check(text: &str, expected: &[(Option<i64>, Option<u32>, Option<u32>, &str)]) {
         let found: Vec<_> = find(text).into_iter().map(|(named, range)| (named.year, named.month, named.day, &text[range])).collect();
         assert_eq!(found, expected, "{text}");

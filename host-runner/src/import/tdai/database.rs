@@ -196,7 +196,7 @@ fn vectors(db: &Connection, table: &str) -> Result<Vec<(String, Vec<f32>)>> {
             let in_use = valid.get(place / 8).is_some_and(|byte| byte >> (place % 8) & 1 == 1);
             let bytes = floats.get(place * length * 4..(place + 1) * length * 4).filter(|_| in_use);
             if let Some(bytes) = bytes {
-                found.push((id, bytes.chunks_exact(4).map(|f| f32::from_le_bytes([f[0], f[1], f[2], f[3]])).collect()));
+                found.push((id, bytes.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four)).collect()));
             }
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn purge(tx: &Transaction<'_>, kind: Kind, state: &mut State) -> Resu
 fn purge_segment(tx: &Transaction<'_>, span: Span, gone: &BTreeMap<i64, bool>) -> Result<()> {
     let (mut facts, mut vectors) = blobs(tx, span.id)?;
     let mut dead = Vec::new();
-    for (place, bytes) in facts.chunks_exact_mut(facts::SIZE).enumerate() {
+    for (place, bytes) in facts.as_chunks_mut::<{ facts::SIZE }>().0.iter_mut().enumerate() {
         if gone.contains_key(&Facts::from_bytes(bytes).row) {
             bytes.fill(0);
             vectors[place * VECTOR_BYTES..][..VECTOR_BYTES].fill(0);

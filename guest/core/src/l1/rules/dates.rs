@@ -202,12 +202,12 @@ fn chinese_at(text: &str, today: Date, tense: Tense) -> Option<(usize, Date, Dat
     }
     let (count, rest) = chinese_number(text)?;
     for (unit_name, unit) in [("天", "days"), ("个星期", "weeks"), ("周", "weeks"), ("个月", "months"), ("年", "years")] {
-        if let Some(after) = rest.strip_prefix(unit_name) {
-            if let Some(sign) = [("前", -1), ("后", 1)].iter().find(|(name, _)| after.starts_with(name)).map(|(_, sign)| *sign) {
-                let date = shift(today, sign * count, unit)?;
-                let (first, last) = if sign < 0 { around(date, unit)? } else { (date, date) };
-                return Some((text.len() - after.len() + '前'.len_utf8(), first, last));
-            }
+        if let Some(after) = rest.strip_prefix(unit_name)
+            && let Some(sign) = [("前", -1), ("后", 1)].iter().find(|(name, _)| after.starts_with(name)).map(|(_, sign)| *sign)
+        {
+            let date = shift(today, sign * count, unit)?;
+            let (first, last) = if sign < 0 { around(date, unit)? } else { (date, date) };
+            return Some((text.len() - after.len() + '前'.len_utf8(), first, last));
         }
     }
     let (year, month_text) = match rest.strip_prefix('年').filter(|_| (1900..=2200).contains(&count)) {

@@ -64,6 +64,7 @@ fn range(text: &str, marks: &[char]) -> Option<RangeInclusive<u32>> {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
 

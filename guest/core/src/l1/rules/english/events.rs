@@ -54,10 +54,9 @@ fn told(text: &str, speaker: &Speaker<'_>) -> Option<String> {
         (subject(speaker), rest)
     } else if let Some(rest) = strip(text, &lower, "we ") {
         (format!("{} and others", subject(speaker)), rest)
-    } else if let Some(rest) = strip(text, &lower, "my ") {
-        (speaker.name.map_or_else(|| "The user's".to_owned(), |name| format!("{name}'s")), rest)
     } else {
-        return None;
+        let rest = strip(text, &lower, "my ")?;
+        (speaker.name.map_or_else(|| "The user's".to_owned(), |name| format!("{name}'s")), rest)
     };
     let verb = first_word(rest);
     let is_request =

@@ -115,10 +115,10 @@ fn adverb<'a>(rest: &'a str, lower: &'a str) -> (&'a str, &'a str, &'static str)
         }
     }
     for word in ["always ", "usually ", "often ", "never "] {
-        if lower.starts_with(word) {
+        if let Some(after) = lower.strip_prefix(word) {
             return (
                 &rest[word.len()..],
-                &lower[word.len()..],
+                after,
                 if word == "never " {
                     "never "
                 } else if word == "often " {
