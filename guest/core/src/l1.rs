@@ -14,7 +14,7 @@ pub mod rules;
 pub mod settle;
 
 use crate::calendar::Calendar;
-use crate::contract::{Instant, LogLevel, Outgoing, Result};
+use crate::contract::{Failure, FailureCode, Instant, LogLevel, Outgoing, Result};
 use crate::l0::{self, Message, SessionId};
 use crate::settings::Extraction;
 use crate::store::failure;
@@ -210,7 +210,9 @@ fn save_draft(tx: &Transaction<'_>, batch: BatchId, draft: &Draft) -> Result<()>
 }
 
 fn input(job: &Job<'_>, batch: &Batch, draft: &Draft) -> Result<Input> {
-    let session = batch.session.expect("an L1 batch is made for a session");
+    let Some(session) = batch.session else {
+        return Err(Failure::new(FailureCode::Corrupt, format!("batch {} of L1 has lost its session", batch.id.0)));
+    };
     let new = l0::messages_of_batch(job.tx, draft.again.unwrap_or(batch.id.0))?;
     let background = match new.first() {
         Some(first) => l0::messages_before(job.tx, session, first.id, BACKGROUND_MESSAGES)?,
